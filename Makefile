@@ -1,0 +1,58 @@
+# Two commands matter: `make serve` shows the site, `make test` runs everything.
+# Both set up .venv by themselves and do it again only when the settings change.
+
+PYTHON ?= python3
+ADDR ?= 127.0.0.1:8000
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+SETTINGS := pyproject.toml constraints.txt
+export NO_MKDOCS_2_WARNING := 1
+
+.PHONY: serve site test lint types unit pages bench gpu-test figures clean
+
+serve: .venv/docs
+	$(BIN)/mkdocs serve --dev-addr $(ADDR)
+
+site: .venv/docs
+	$(BIN)/mkdocs build --strict
+
+test: lint types unit pages site
+
+lint: .venv/test
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/codespell
+
+types: .venv/test
+	$(BIN)/mypy
+
+unit: .venv/test
+	$(BIN)/pytest tests src
+
+pages: .venv/test
+	$(BIN)/pytest docs
+
+bench: .venv/test
+	$(BIN)/python -m tests.benchmarks
+
+gpu-test: .venv/test
+	$(BIN)/pytest docs tests --require-cuda
+
+clean:
+	rm -rf .venv site
+
+.venv/pip: constraints.txt
+	$(PYTHON) -m venv .venv
+	$(PIP) pip
+	touch $@
+
+# the site alone: the docs extra without the package, so without torch
+.venv/docs: .venv/pip $(SETTINGS)
+	$(BIN)/python -c 'import tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; print(*extras["docs"], sep="\n")' > .venv/docs.txt
+	$(PIP) --requirement .venv/docs.txt
+	$(PIP) --no-deps --editable .
+	touch $@
+
+.venv/test: .venv/docs $(SETTINGS)
+	$(PIP) --editable '.[test]'
+	touch $@

@@ -1,0 +1,1 @@
+"""Everything that happens to a gradient between `backward()` and `step()`."""

@@ -1,0 +1,59 @@
+"""Checks of what a caller passes, with one way to say what is wrong."""
+
+import math
+from typing import Literal, SupportsFloat, get_args
+
+Nonfinite = Literal["raise", "leave"]
+
+
+class NonfiniteGradientError(FloatingPointError, RuntimeError):
+    """A gradient holds NaN or infinity, so no positive factor can clip it.
+
+    It is a `RuntimeError`, as torch raises with `error_if_nonfinite=True`, and a
+    `FloatingPointError`. When it is raised, no gradient has been changed.
+    """
+
+
+def at_least_zero(argument: str, value: SupportsFloat) -> float:
+    """`value` as a float, or an error that names `argument`."""
+    number = _number(argument, value)
+    if not number >= 0:
+        raise ValueError(
+            f"{argument} must be at least 0, got {number}: a negative threshold would turn every "
+            "gradient around and NaN would erase it. Use a positive number, or float('inf') to "
+            "clip nothing."
+        )
+    return number
+
+
+def norm_order(norm_type: SupportsFloat | str) -> float:
+    """The order p of a p-norm; torch's spelling 'inf' is accepted."""
+    order = math.inf if norm_type == "inf" else _number("norm_type", norm_type)
+    if not order > 0:
+        raise ValueError(
+            f"norm_type must be greater than 0, got {order}. Use 2.0 for the Euclidean norm or "
+            "float('inf') for the largest entry."
+        )
+    return order
+
+
+def nonfinite_policy(nonfinite: str, error_if_nonfinite: bool | None = None) -> Nonfinite:
+    """The policy in force: torch's `error_if_nonfinite` decides when it is given."""
+    if error_if_nonfinite is not None:
+        return "raise" if error_if_nonfinite else "leave"
+    if nonfinite not in get_args(Nonfinite):
+        raise ValueError(f"nonfinite must be 'raise' or 'leave', got {nonfinite!r}.")
+    return nonfinite  # type: ignore[return-value]
+
+
+def _number(argument: str, value: SupportsFloat | str) -> float:
+    # float() would take "1.0" and True, which in a threshold are mistakes of a config file
+    if not isinstance(value, (str, bytes, bool)):
+        try:
+            return float(value)
+        except (TypeError, ValueError, RuntimeError):  # not a number; more than one entry
+            pass
+    raise TypeError(
+        f"{argument} must be a number, got {value!r} of type {type(value).__name__}. "
+        "Convert it where the setting is read."
+    )

@@ -1,0 +1,210 @@
+"""From what a caller passes as parameters to the gradients behind it, each one once."""
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ._arguments import NonfiniteGradientError
+from ._norms import CHUNK, Array, Precision, batched, flat_blocks
+
+Parameters = Tensor | Iterable[Tensor] | Iterable[tuple[str, Tensor]]
+
+PRECISIONS = {
+    torch.float16: torch.finfo(torch.float16),
+    torch.bfloat16: torch.finfo(torch.bfloat16),
+    torch.float32: torch.finfo(torch.float32),
+    torch.float64: torch.finfo(torch.float64),
+    torch.complex64: torch.finfo(torch.float32),
+    torch.complex128: torch.finfo(torch.float64),
+}
+HALF = (torch.float16, torch.bfloat16)  # precisions that NumPy lacks or is slow in
+
+
+class Gradients(NamedTuple):
+    """Gradients, each one once, and what the caller passed, for messages."""
+
+    tensors: list[Tensor]
+    kinds: set[tuple[torch.dtype, torch.layout, bool]]  # with: is it on the CPU
+    source: Sequence[Any]
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether all of them are in host memory."""
+        return all(cpu for _, _, cpu in self.kinds)
+
+    @property
+    def plain(self) -> bool:
+        """Whether all of them are dense and real, so that none needs another view."""
+        return all(
+            layout is torch.strided and not dtype.is_complex for dtype, layout, _ in self.kinds
+        )
+
+    def precision(self) -> Precision:
+        """How coarsely they are stored."""
+        return Precision.coarsest(PRECISIONS[dtype] for dtype, _, _ in self.kinds)
+
+    def called(self, gradient: Tensor) -> str:
+        """A gradient as a message calls it."""
+        for index, entry in enumerate(self.source):
+            name, owner = _named(index, entry)
+            if owner is gradient:
+                return f"gradient {name}"
+            if owner is not None and owner.is_leaf and owner.grad is gradient:
+                return f"the gradient of parameter {name}"
+        raise AssertionError("a gradient that the caller did not pass")
+
+    def error(self) -> NonfiniteGradientError:
+        """The error that names the first gradient with a NaN or an infinity."""
+        for gradient in self.tensors:
+            values = entries(gradient)
+            wrong = values[~torch.isfinite(values)]
+            if wrong.numel():
+                return NonfiniteGradientError(
+                    f"{self.called(gradient)} is not finite: {wrong.numel()} of {values.numel()} "
+                    f"entries, the first is {wrong[0].item()}. No gradient was changed. Look at "
+                    "the loss and the data of this window; or pass nonfinite='leave' and skip the "
+                    "update when the returned norm is not finite."
+                )
+        raise AssertionError("the norm says nonfinite, every entry is finite")
+
+
+def gradients_of(parameters: Parameters) -> Gradients:
+    """The gradients of `parameters`; a parameter listed twice counts once, None not at all."""
+    source = _listed(parameters)
+    owners = source
+    if tuple in set(map(type, source)):
+        owners = [_named(index, entry)[1] for index, entry in enumerate(source)]
+    _refuse_others("parameters", owners, "model.parameters()")
+    # the one loop over all parameters: many small ones are a case that counts
+    found = {id(owner): g for owner in owners if (g := owner.grad) is not None}
+    return _checked(list(found.values()), source)
+
+
+def given_gradients(tensors: Tensor | Iterable[Tensor | None]) -> Gradients:
+    """Gradients passed as tensors; a tensor listed twice counts once, None not at all."""
+    source = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    present = [tensor for tensor in source if tensor is not None]
+    cure = "[p.grad for p in model.parameters()]"
+    _refuse_others("tensors", present, cure)
+    if torch.nn.Parameter in set(map(type, present)):
+        raise TypeError(
+            "tensors must be gradients, got a Parameter, whose norm would be a weight norm. "
+            f"Pass {cure}, or p.detach() where the weight norm is meant."
+        )
+    return _checked(list({id(tensor): tensor for tensor in present}.values()), source)
+
+
+def _listed(parameters: object) -> list[Any]:
+    if isinstance(parameters, Tensor):
+        return [parameters]
+    if isinstance(parameters, str) or not isinstance(parameters, Iterable):
+        raise TypeError(
+            "parameters must be a tensor or an iterable of tensors, got a "
+            f"{type(parameters).__name__}. Pass model.parameters()."
+        )
+    listed = list(parameters)
+    if not listed and isinstance(parameters, Iterator):
+        warnings.warn(
+            "parameters is an iterator with nothing left, so nothing is clipped. Pass a list, or "
+            "call model.parameters() again.",
+            stacklevel=5,  # the caller of the public function
+        )
+    return listed
+
+
+def _named(index: int, entry: Any) -> tuple[str, Any]:
+    """What `named_parameters()` yields; any other entry is named by its place."""
+    pair = type(entry) is tuple and len(entry) == 2
+    return entry if pair else (f"number {index}", entry)
+
+
+def _refuse_others(argument: str, owners: list[Any], cure: str) -> None:
+    others = tuple(kind for kind in set(map(type, owners)) if not issubclass(kind, Tensor))
+    if others:
+        index, wrong = next((i, o) for i, o in enumerate(owners) if isinstance(o, others))
+        raise TypeError(
+            f"{argument} must hold tensors, got {wrong!r:.60} of type {type(wrong).__name__} at "
+            f"index {index}. Pass {cure}."
+        )
+
+
+def _checked(tensors: list[Tensor], source: Sequence[Any]) -> Gradients:
+    gradients = Gradients(tensors, {(g.dtype, g.layout, g.is_cpu) for g in tensors}, source)
+    if any(hasattr(kind, "full_tensor") for kind in set(map(type, tensors))):
+        raise TypeError(
+            "a gradient is a DTensor: the norm of this rank's shard is not the norm of the "
+            "gradient. Use torch.nn.utils.clip_grad_norm_ where the model is sharded."
+        )
+    for dtype in {dtype for dtype, _, _ in gradients.kinds} - PRECISIONS.keys():
+        wrong = next(g for g in tensors if g.dtype is dtype)
+        raise TypeError(
+            f"{gradients.called(wrong)} has dtype {dtype}; supported are "
+            f"{', '.join(str(known).removeprefix('torch.') for known in PRECISIONS)}. Convert it."
+        )
+    return gradients
+
+
+def entries(gradient: Tensor) -> Tensor:
+    """A dense tensor that holds the entries of `gradient`, sparse or not."""
+    if gradient.layout is torch.strided:
+        return gradient
+    if gradient.layout is torch.sparse_coo:
+        return gradient.coalesce().values()  # an index may be stored twice: summed first
+    return gradient.values()
+
+
+def real_entries(gradient: Tensor, order: float) -> Tensor:
+    """Real numbers with the same p-norm as `gradient`."""
+    values = entries(gradient)
+    if not values.is_complex():
+        return values
+    return torch.view_as_real(values.resolve_conj()) if order == 2 else values.abs()
+
+
+def writable(gradient: Tensor) -> Tensor:
+    """The memory behind `gradient`, each place once: to scale it or to limit it both ways."""
+    if gradient.layout is torch.sparse_coo and not gradient.is_coalesced():
+        gradient.copy_(gradient.coalesce())
+    values = entries(gradient)
+    if values.is_conj():  # a lazy conjugate: kernels for many tensors want what it is a view of
+        values = values.conj()
+    if values.is_neg():
+        values = torch._neg_view(values)
+    # an expanded dimension has stride 0: all of it is one place
+    return values[tuple(slice(0, 1 if s == 0 else None) for s in values.stride())]
+
+
+def coordinates(gradients: Iterable[Tensor]) -> Iterator[Tensor]:
+    """Real tensors that share the memory of `gradients`: of a complex one both parts."""
+    for gradient in gradients:
+        places = writable(gradient)
+        yield from (places.real, places.imag) if places.is_complex() else (places,)
+
+
+def at_most(bound: float, dtype: torch.dtype) -> float:
+    """The largest number of `dtype` that is not above `bound`."""
+    largest = torch.finfo(dtype).max
+    if bound >= largest:
+        return largest
+    nearest = torch.tensor(bound, dtype=dtype)
+    if nearest.item() > bound:
+        nearest = nearest.nextafter(torch.zeros_like(nearest))
+    return nearest.item()
+
+
+def cpu_blocks(gradients: Iterable[Tensor]) -> Iterator[Array]:
+    """The entries of real CPU tensors as flat float32 or float64 blocks, views where possible."""
+    for batch in batched(gradients, Tensor.numel):
+        flat = batch[0]
+        if len(batch) > 1:
+            flat = torch.cat([g if g.ndim == 1 else g.reshape(-1) for g in batch])
+        if flat.dtype in HALF:
+            for chunk in torch.split(flat.reshape(-1), CHUNK):
+                yield chunk.float().numpy(force=True)
+        elif flat.is_contiguous():
+            yield flat.numpy(force=True).reshape(-1)
+        else:
+            yield from flat_blocks([flat.numpy(force=True)])

@@ -1,5 +1,6 @@
 """From what a caller passes as parameters to the gradients behind it, each one once."""
 
+import itertools
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -8,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ._arguments import NonfiniteGradientError
-from ._norms import CHUNK, Array, Precision, batched, flat_blocks
+from ._norms import CHUNK, Array, Precision, by_size, flat_blocks
 
 Parameters = Tensor | Iterable[Tensor] | Iterable[tuple[str, Tensor]]
 
@@ -195,16 +196,16 @@ def at_most(bound: float, dtype: torch.dtype) -> float:
     return nearest.item()
 
 
-def cpu_blocks(gradients: Iterable[Tensor]) -> Iterator[Array]:
-    """The entries of real CPU tensors as flat float32 or float64 blocks, views where possible."""
-    for batch in batched(gradients, Tensor.numel):
-        flat = batch[0]
-        if len(batch) > 1:
-            flat = torch.cat([g if g.ndim == 1 else g.reshape(-1) for g in batch])
+def cpu_blocks(gradients: Iterable[Tensor]) -> Iterator[list[Array]]:
+    """The entries of real CPU tensors as `flat_blocks` gives them, views where possible."""
+    large, batches = by_size(gradients, Tensor.numel)
+    half = [gradient for gradient in large if gradient.dtype in HALF]
+    yield from flat_blocks(g.numpy(force=True) for g in large if g.dtype not in HALF)
+    # torch gathers small tensors faster than NumPy, which would have to be handed each
+    gathered = (torch.cat([g if g.ndim == 1 else g.reshape(-1) for g in b]) for b in batches)
+    for flat in itertools.chain(half, gathered):
         if flat.dtype in HALF:
             for chunk in torch.split(flat.reshape(-1), CHUNK):
-                yield chunk.float().numpy(force=True)
-        elif flat.is_contiguous():
-            yield flat.numpy(force=True).reshape(-1)
+                yield [chunk.float().numpy(force=True)]
         else:
-            yield from flat_blocks([flat.numpy(force=True)])
+            yield [flat.numpy(force=True)]

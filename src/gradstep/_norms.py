@@ -1,5 +1,6 @@
 """The norm of many NumPy arrays read as one vector, right for every finite entry."""
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 T = TypeVar("T")
 Array = NDArray[Any]
-Blocks = Callable[[], Iterable[Array]]
+Blocks = Callable[[], Iterable[list[Array]]]
 
 ROW = 512  # entries summed in float32 before float64 takes over
 SMALL = 16_384  # arrays below this many entries are gathered, which beats a call for each
@@ -35,40 +36,50 @@ class Norm(NamedTuple):
         return math.isfinite(self.scale)
 
 
-def batched(items: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
-    """Large items alone, small ones together up to `GATHERED` entries."""
-    batch: list[T] = []
+def by_size(items: Iterable[T], size: Callable[[T], int]) -> tuple[list[T], list[list[T]]]:
+    """Large items, and the small ones in batches of about `GATHERED` entries."""
+    large: list[T] = []
+    batches: list[list[T]] = [[]]
     held = 0
     for item in items:
         entries = size(item)
         if entries >= SMALL:
-            yield [item]
-        else:
-            batch.append(item)
-            held += entries
+            large.append(item)
+            continue
+        batches[-1].append(item)
+        held += entries
         if held >= GATHERED:
-            yield batch
-            batch, held = [], 0
-    if batch:
-        yield batch
+            batches.append([])
+            held = 0
+    return large, batches if batches[-1] else batches[:-1]
 
 
-def flat_blocks(arrays: Iterable[Array]) -> Iterator[Array]:
-    """Every entry of real `arrays` in one-dimensional float32 or float64 blocks."""
-    for batch in batched(arrays, lambda array: array.size):
-        wide = np.float64 if any(a.dtype.itemsize > 4 for a in batch) else np.float32
-        if len(batch) > 1:
-            yield np.concatenate([a.ravel() for a in batch], dtype=wide)
-        elif batch[0].dtype == wide and batch[0].flags.c_contiguous:
-            yield batch[0].reshape(-1)
-        else:
-            yield from _walked(batch[0], wide)
+def flat_blocks(arrays: Iterable[Array]) -> Iterator[list[Array]]:
+    """Every entry of real `arrays` in one-dimensional float32 or float64 blocks.
+
+    All blocks of a list are there at once; those of an earlier list may be gone.
+    """
+    large, batches = by_size(arrays, lambda array: array.size)
+    ready = [a for a in large if a.dtype in (np.float32, np.float64) and a.flags.c_contiguous]
+    if ready:
+        yield [array.reshape(-1) for array in ready]
+    known = set(map(id, ready))
+    for array in large:
+        if id(array) not in known:
+            yield from ([chunk] for chunk in _walked(array))
+    for batch in batches:
+        yield [np.concatenate([array.ravel() for array in batch], dtype=_wide(*batch))]
 
 
-def _walked(array: Array, wide: type) -> Iterator[Array]:
+def _walked(array: Array) -> Iterator[Array]:
     """An array of any layout, byte order or precision, widened a chunk at a time."""
-    flags: Any = ["external_loop", "buffered", "zerosize_ok"]
-    return iter(np.nditer(array, flags, op_dtypes=[wide], casting="same_kind", buffersize=CHUNK))
+    flags: Any = ["external_loop", "buffered"]
+    wide = [_wide(array)]
+    return iter(np.nditer(array, flags, op_dtypes=wide, casting="same_kind", buffersize=CHUNK))
+
+
+def _wide(*arrays: Array) -> type:
+    return np.float32 if all(array.dtype.itemsize <= 4 for array in arrays) else np.float64
 
 
 def measure(blocks: Blocks, order: float) -> Norm:
@@ -85,15 +96,22 @@ def measure(blocks: Blocks, order: float) -> Norm:
         return _scaled(blocks, order)
 
 
-def _sum_of_squares(blocks: Iterable[Array]) -> tuple[float, int]:
+def _sum_of_squares(blocks: Iterable[list[Array]]) -> tuple[float, int]:
     squares, total, entries = [np.zeros(1)], 0.0, 0
-    for block in blocks:
-        entries += block.size
-        whole = block.size // ROW * ROW
-        rows, rest = block[:whole].reshape(-1, ROW), block[whole:]
-        squares.append(np.vecdot(rows, rows))
+    for together in blocks:
+        # all views first: made between two reads of main memory they would cost twice as much
+        rows, rests = zip(*map(_in_rows, together), strict=True)
+        rest_rows, rest = _in_rows(np.concatenate(rests))
+        squares += [np.vecdot(row, row) for row in (*rows, rest_rows)]
         total += float(rest.dot(rest))
+        entries += sum(block.size for block in together)
     return total + float(np.concatenate(squares).sum(dtype=np.float64)), entries
+
+
+def _in_rows(block: Array) -> tuple[Array, Array]:
+    """Rows of `ROW` entries, and what is left over."""
+    whole = block.size - block.size % ROW
+    return block[:whole].reshape(-1, ROW), block[whole:]
 
 
 def _scaled(blocks: Blocks, order: float) -> Norm:
@@ -111,8 +129,8 @@ def _scaled(blocks: Blocks, order: float) -> Norm:
     return Norm(largest, math.pow(math.fsum(powers), 1 / order), entries)
 
 
-def _chunks(blocks: Iterable[Array]) -> Iterator[Array]:
-    for block in blocks:
+def _chunks(blocks: Iterable[list[Array]]) -> Iterator[Array]:
+    for block in itertools.chain.from_iterable(blocks):
         yield from (block[start : start + CHUNK] for start in range(0, block.size, CHUNK))
 
 

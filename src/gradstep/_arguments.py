@@ -13,6 +13,8 @@ class NonfiniteGradientError(FloatingPointError, RuntimeError):
     `FloatingPointError`. When it is raised, no gradient has been changed.
     """
 
+    __module__ = "gradstep"  # the name that a reader of a traceback can import
+
 
 def at_least_zero(argument: str, value: SupportsFloat) -> float:
     """`value` as a float, or an error that names `argument`."""

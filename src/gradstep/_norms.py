@@ -120,7 +120,7 @@ def _scaled(blocks: Blocks, order: float) -> Norm:
     for chunk in _chunks(blocks()):
         ends += (chunk.max(), -chunk.min())
         entries += chunk.size
-    largest = float(np.max(ends))  # NaN if there is one
+    largest = abs(float(np.max(ends)))  # NaN if there is one; not -0.0
     if order == math.inf or largest == 0 or not math.isfinite(largest):
         return Norm(largest, 1.0, entries)
     powers = (

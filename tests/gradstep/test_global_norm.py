@@ -118,8 +118,17 @@ def test_norm_of_any_layout_is_that_of_its_dense_copy(name: str) -> None:
 
 
 def test_norm_of_nothing_is_zero() -> None:
-    for nothing in ([], [None], [torch.zeros(0)], [torch.zeros(3, 0), None], iter(())):
-        assert gradstep.global_norm(nothing) == 0
+    nothings = (
+        [],
+        [None],
+        [torch.zeros(0)],
+        [torch.zeros(3, 0), None],
+        iter(()),
+        [-torch.zeros(3)],
+    )
+    for nothing in nothings:
+        norm = gradstep.global_norm(nothing).item()
+        assert (norm, math.copysign(1, norm)) == (0, 1)
 
 
 def test_norm_takes_one_tensor_a_generator_and_a_repeated_tensor_once() -> None:

@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 SETTINGS := pyproject.toml constraints.txt
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: serve site test lint types unit pages bench gpu-test figures clean
+.PHONY: serve site test lint types unit pages figures bench gpu-test clean
 
 serve: .venv/docs
 	$(BIN)/mkdocs serve --dev-addr $(ADDR)
@@ -27,10 +27,14 @@ types: .venv/test
 	$(BIN)/mypy
 
 unit: .venv/test
-	$(BIN)/pytest tests src
+	$(BIN)/pytest --numprocesses 2 tests src
 
 pages: .venv/test
 	$(BIN)/pytest docs
+
+# the drawings are committed: a test draws them again and compares
+figures: .venv/test
+	$(BIN)/python -m snippets.figures
 
 bench: .venv/test
 	$(BIN)/python -m tests.benchmarks

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ._arguments import NonfiniteGradientError
-from ._norms import CHUNK, Array, Precision, by_size, flat_blocks
+from ._norms import CHUNK, Array, Precision, by_size, large_blocks
 
 Parameters = Tensor | Iterable[Tensor] | Iterable[tuple[str, Tensor]]
 
@@ -28,24 +28,14 @@ class Gradients(NamedTuple):
     """Gradients, each one once, and what the caller passed, for messages."""
 
     tensors: list[Tensor]
-    kinds: set[tuple[torch.dtype, torch.layout, bool]]  # with: is it on the CPU
+    dtypes: set[torch.dtype]
+    on_cpu: bool
+    plain: bool  # all of them are dense and real, so that none needs another view
     source: Sequence[Any]
-
-    @property
-    def on_cpu(self) -> bool:
-        """Whether all of them are in host memory."""
-        return all(cpu for _, _, cpu in self.kinds)
-
-    @property
-    def plain(self) -> bool:
-        """Whether all of them are dense and real, so that none needs another view."""
-        return all(
-            layout is torch.strided and not dtype.is_complex for dtype, layout, _ in self.kinds
-        )
 
     def precision(self) -> Precision:
         """How coarsely they are stored."""
-        return Precision.coarsest(PRECISIONS[dtype] for dtype, _, _ in self.kinds)
+        return Precision.coarsest(PRECISIONS[dtype] for dtype in self.dtypes)
 
     def called(self, gradient: Tensor) -> str:
         """A gradient as a message calls it."""
@@ -133,13 +123,15 @@ def _refuse_others(argument: str, owners: list[Any], cure: str) -> None:
 
 
 def _checked(tensors: list[Tensor], source: Sequence[Any]) -> Gradients:
-    gradients = Gradients(tensors, {(g.dtype, g.layout, g.is_cpu) for g in tensors}, source)
+    dtypes = {g.dtype for g in tensors}
+    plain = {g.layout for g in tensors} <= {torch.strided} and not any(d.is_complex for d in dtypes)
+    gradients = Gradients(tensors, dtypes, all(g.is_cpu for g in tensors), plain, source)
     if any(hasattr(kind, "full_tensor") for kind in set(map(type, tensors))):
         raise TypeError(
             "a gradient is a DTensor: the norm of this rank's shard is not the norm of the "
             "gradient. Use torch.nn.utils.clip_grad_norm_ where the model is sharded."
         )
-    for dtype in {dtype for dtype, _, _ in gradients.kinds} - PRECISIONS.keys():
+    for dtype in dtypes - PRECISIONS.keys():
         wrong = next(g for g in tensors if g.dtype is dtype)
         raise TypeError(
             f"{gradients.called(wrong)} has dtype {dtype}; supported are "
@@ -196,11 +188,11 @@ def at_most(bound: float, dtype: torch.dtype) -> float:
     return nearest.item()
 
 
-def cpu_blocks(gradients: Iterable[Tensor]) -> Iterator[list[Array]]:
-    """The entries of real CPU tensors as `flat_blocks` gives them, views where possible."""
+def cpu_blocks(gradients: list[Tensor]) -> Iterator[list[Array]]:
+    """The entries of real CPU tensors as `contiguous_blocks` gives them."""
     large, batches = by_size(gradients, Tensor.numel)
     half = [gradient for gradient in large if gradient.dtype in HALF]
-    yield from flat_blocks(g.numpy(force=True) for g in large if g.dtype not in HALF)
+    yield from large_blocks([g.numpy(force=True) for g in large if g.dtype not in HALF])
     # torch gathers small tensors faster than NumPy, which would have to be handed each
     gathered = (torch.cat([g if g.ndim == 1 else g.reshape(-1) for g in b]) for b in batches)
     for flat in itertools.chain(half, gathered):

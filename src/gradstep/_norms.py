@@ -1,5 +1,6 @@
 """The norm of many NumPy arrays read as one vector, right for every finite entry."""
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -12,9 +13,10 @@ T = TypeVar("T")
 Array = NDArray[Any]
 Blocks = Callable[[], Iterable[list[Array]]]
 
-ROW = 512  # entries summed in float32 before float64 takes over
+ROW = 1024  # entries summed in float32, at most, before float64 takes over
 SMALL = 16_384  # arrays below this many entries are gathered, which beats a call for each
 GATHERED = 1 << 20  # entries gathered at most, so that the copy stays small
+READY = frozenset({np.dtype(np.float32), np.dtype(np.float64)})  # in the machine's byte order
 CHUNK = 65_536  # entries widened to float64 at a time: 512 KB, stays in cache
 
 
@@ -36,39 +38,46 @@ class Norm(NamedTuple):
         return math.isfinite(self.scale)
 
 
-def by_size(items: Iterable[T], size: Callable[[T], int]) -> tuple[list[T], list[list[T]]]:
+def by_size(items: list[T], size: Callable[[T], int]) -> tuple[list[T], list[list[T]]]:
     """Large items, and the small ones in batches of about `GATHERED` entries."""
+    sizes = [size(item) for item in items]
+    if max(sizes, default=SMALL) < SMALL and sum(sizes) < GATHERED:
+        return [], [items]
     large: list[T] = []
     batches: list[list[T]] = [[]]
     held = 0
-    for item in items:
-        entries = size(item)
+    for item, entries in zip(items, sizes, strict=True):
         if entries >= SMALL:
             large.append(item)
             continue
-        batches[-1].append(item)
-        held += entries
         if held >= GATHERED:
             batches.append([])
             held = 0
-    return large, batches if batches[-1] else batches[:-1]
+        batches[-1].append(item)
+        held += entries
+    return large, batches if batches[-1] else []
 
 
-def flat_blocks(arrays: Iterable[Array]) -> Iterator[list[Array]]:
-    """Every entry of real `arrays` in one-dimensional float32 or float64 blocks.
+def contiguous_blocks(arrays: list[Array]) -> Iterator[list[Array]]:
+    """Every entry of real `arrays` in contiguous float32 or float64 blocks.
 
     All blocks of a list are there at once; those of an earlier list may be gone.
     """
     large, batches = by_size(arrays, lambda array: array.size)
-    ready = [a for a in large if a.dtype in (np.float32, np.float64) and a.flags.c_contiguous]
-    if ready:
-        yield [array.reshape(-1) for array in ready]
-    known = set(map(id, ready))
-    for array in large:
-        if id(array) not in known:
-            yield from ([chunk] for chunk in _walked(array))
+    yield from large_blocks(large)
     for batch in batches:
         yield [np.concatenate([array.ravel() for array in batch], dtype=_wide(*batch))]
+
+
+def large_blocks(arrays: list[Array]) -> Iterator[list[Array]]:
+    """As `contiguous_blocks`, each array on its own: itself where possible, else in chunks."""
+    ready = [array for array in arrays if array.dtype in READY and array.flags.c_contiguous]
+    if ready:
+        yield ready
+    if len(ready) < len(arrays):
+        known = set(map(id, ready))
+        others = (array for array in arrays if id(array) not in known)
+        yield from ([chunk] for array in others for chunk in _walked(array))
 
 
 def _walked(array: Array) -> Iterator[Array]:
@@ -97,21 +106,26 @@ def measure(blocks: Blocks, order: float) -> Norm:
 
 
 def _sum_of_squares(blocks: Iterable[list[Array]]) -> tuple[float, int]:
-    squares, total, entries = [np.zeros(1)], 0.0, 0
+    squares, entries = [np.zeros(1)], 0
     for together in blocks:
         # all views first: made between two reads of main memory they would cost twice as much
-        rows, rests = zip(*map(_in_rows, together), strict=True)
-        rest_rows, rest = _in_rows(np.concatenate(rests))
-        squares += [np.vecdot(row, row) for row in (*rows, rest_rows)]
-        total += float(rest.dot(rest))
-        entries += sum(block.size for block in together)
-    return total + float(np.concatenate(squares).sum(dtype=np.float64)), entries
+        rows: list[Array] = []
+        for block in together:
+            entries += block.size
+            length = _row_length(block.size)
+            rest = block.size % length
+            if rest:
+                flat = block.reshape(-1)
+                block, last = flat[:-rest], flat[-rest:]
+                rows.append(last.reshape(1, -1))
+            rows.append(block.reshape(-1, length))
+        squares += [np.vecdot(row, row) for row in rows]
+    return float(np.concatenate(squares).sum(dtype=np.float64)), entries
 
 
-def _in_rows(block: Array) -> tuple[Array, Array]:
-    """Rows of `ROW` entries, and what is left over."""
-    whole = block.size - block.size % ROW
-    return block[:whole].reshape(-1, ROW), block[whole:]
+@functools.lru_cache(1024)
+def _row_length(size: int) -> int:
+    return next((row for row in range(ROW, ROW // 2, -1) if size % row == 0), ROW)
 
 
 def _scaled(blocks: Blocks, order: float) -> Norm:
@@ -131,7 +145,8 @@ def _scaled(blocks: Blocks, order: float) -> Norm:
 
 def _chunks(blocks: Iterable[list[Array]]) -> Iterator[Array]:
     for block in itertools.chain.from_iterable(blocks):
-        yield from (block[start : start + CHUNK] for start in range(0, block.size, CHUNK))
+        flat = block.reshape(-1)
+        yield from (flat[start : start + CHUNK] for start in range(0, flat.size, CHUNK))
 
 
 class Precision(NamedTuple):
@@ -162,9 +177,10 @@ def clip_target(max_norm: float, order: float, entries: int, precision: Precisio
     if precision.double:
         relative = 1e-12
     else:
-        # a row of squares is summed by 32 partial sums or more, so 16 roundings in a row at
-        # most; they count twice, and rounding the coefficient to float32 counts once
-        relative = precision.epsilon / 2 + 2 * 3e-8 * min(entries, 16) + 6e-8
+        # a row of squares is summed by 32 partial sums or more: 32 roundings one after another
+        # and 5 to join them, of which the root takes half; they count twice. Rounding the
+        # coefficient to float32 counts once
+        relative = precision.epsilon / 2 + 2 * 3e-8 * min(entries, 37) + 6e-8
     absolute = precision.spacing / 2 * math.pow(entries, 1 / order)
     return max(0.0, max_norm * (1 - relative) - absolute)
 

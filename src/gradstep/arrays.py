@@ -6,7 +6,7 @@ from typing import SupportsFloat
 import numpy as np
 
 from ._arguments import Nonfinite, NonfiniteGradientError, at_least_zero, nonfinite_policy
-from ._norms import Array, Precision, clip_target, flat_blocks, measure, steps
+from ._norms import Array, Precision, clip_target, contiguous_blocks, measure, steps
 
 __all__ = ["clip_grad_norm"]
 
@@ -52,7 +52,8 @@ def clip_grad_norm(
     bound = at_least_zero("max_norm", max_norm)
     policy = nonfinite_policy(nonfinite)
     arrays = _checked(grads)
-    norm = measure(lambda: flat_blocks(part for a in arrays for part in _real_parts(a)), 2)
+    real = [part for array in arrays for part in _real_parts(array)]
+    norm = measure(lambda: contiguous_blocks(real), 2)
     if not norm.finite:
         if policy == "raise":
             raise _nonfinite_error(arrays)

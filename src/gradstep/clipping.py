@@ -214,7 +214,7 @@ def clip_grad_value_(
 
 
 def _measure(gradients: Gradients, order: float, coordinatewise: bool = False) -> Norm:
-    tensors: Iterable[Tensor] = gradients.tensors
+    tensors = gradients.tensors
     if not gradients.plain:
         view_order = 2 if coordinatewise else order
         tensors = [real_entries(gradient, view_order) for gradient in tensors]

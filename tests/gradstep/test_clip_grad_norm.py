@@ -76,7 +76,7 @@ def test_clipped_norm_is_at_most_the_bound_and_close_to_it(
     entries = sum(tensor.numel() for tensor in tensors)
     tiny = max(k.smallest_normal for k in kinds)
     if bound > 1e6 * tiny * math.sqrt(entries):  # where rounding is relative
-        slack = 2 * max(k.eps for k in kinds) + 2e-6
+        slack = 2 * max(k.eps for k in kinds) + 4e-6
         assert oracle.square(clipped) >= Fraction(bound * (1 - slack)) ** 2
 
 

@@ -1,0 +1,285 @@
+"""One update from several microbatches, with the denominator of all of them."""
+
+import itertools
+import math
+import operator
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import Any, SupportsFloat, SupportsIndex, TypeVar
+
+import torch
+from torch import Tensor
+from torch.nn import Module
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+
+from ._arguments import at_least_zero
+from .clipping import clip_grad_norm_
+from .objectives import CrossEntropy, Objective
+from .records import Update
+
+__all__ = ["updates", "windows"]
+
+T = TypeVar("T")
+
+
+def windows(iterable: Iterable[T], k: SupportsIndex) -> Iterator[list[T]]:
+    """Group microbatches into accumulation windows of `k`; the last one may be shorter.
+
+    It is lazy: a window is taken from `iterable` when it is asked for, and nothing beyond
+    it, so that a data cursor between two windows stands exactly at the boundary.
+
+    Args:
+        iterable: Microbatches, of any kind and any or no length.
+        k: The number of microbatches in a window, at least 1.
+
+    Returns:
+        An iterator over lists of `k` items, the tail flushed as a list of fewer.
+
+    Raises:
+        TypeError: `k` is not an integer, or `iterable` cannot be iterated.
+        ValueError: `k` is less than 1.
+
+    Examples:
+        >>> import gradstep
+        >>> list(gradstep.windows("abcde", 2))
+        [['a', 'b'], ['c', 'd'], ['e']]
+    """
+    length = _window_length("k", k)
+    iterator = iter(iterable)
+    return iter(lambda: list(itertools.islice(iterator, length)), [])
+
+
+def updates(
+    model: Module,
+    batches: Iterable[Any],
+    optimizer: Optimizer,
+    scheduler: LRScheduler | None = None,
+    *,
+    accumulation_steps: SupportsIndex,
+    objective: Objective | None = None,
+    max_norm: SupportsFloat = 1.0,
+    scaler: torch.amp.GradScaler | None = None,
+    autocast: torch.dtype | None = None,
+) -> Iterator[Update]:
+    """Train for one pass over `batches`, one update for each window, and report each.
+
+    A generator: each `next` performs one update. `list(updates(...))` is an epoch; a
+    progress bar can wrap it; whoever stops between two records leaves everything at a
+    window boundary. For each window
+
+    1. the denominators of all its microbatches are added up, before the first forward;
+    2. each microbatch adds its loss sum, divided by that total, to the gradients;
+    3. the complete gradient is unscaled once, measured, and clipped once;
+    4. the optimizer steps, or the scaler skips it, and the scaler updates;
+    5. gradients are set to `None`, and the scheduler follows an accepted update.
+
+    Args:
+        model: Any module; in training mode if it should be.
+        batches: Microbatches, on the model's device, as `objective` takes them; by default
+            pairs `(inputs, targets)`. Any iterable, with or without a length.
+        optimizer: Its parameters are the ones that are clipped, together.
+        scheduler: Advances once for each accepted update.
+        accumulation_steps: Microbatches in a window, at least 1. The tail is flushed with
+            its own denominator.
+        objective: An additive loss; `CrossEntropy()` when `None`.
+        max_norm: As for [`clip_grad_norm_`][gradstep.clip_grad_norm_]; `float("inf")` only
+            measures.
+        scaler: For float16 autocast. A disabled scaler is no scaler.
+        autocast: The dtype of an autocast region around forward and loss.
+
+    Yields:
+        An [`Update`][gradstep.Update] for each window.
+
+    Raises:
+        TypeError: `accumulation_steps` is not an integer, `max_norm` is not a number, or
+            `scheduler` needs a metric.
+        ValueError: `accumulation_steps` is less than 1, `max_norm` is negative or NaN, or a
+            window has no supervised target.
+        FloatingPointError: A loss is not finite; or a gradient is not, and no scaler is
+            there to skip the step.
+        RuntimeError: No parameter of the optimizer received a gradient.
+
+        Each error of a window names the window, and where there is one the microbatch.
+        Parameters, moments, scheduler and scaler are then as before that window, and
+        no gradient is pending.
+
+    Examples:
+        >>> import torch, gradstep
+        >>> model = torch.nn.Linear(4, 3)
+        >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        >>> rows, targets = torch.randn(7, 4), torch.tensor([0, 1, -100, 2, 0, -100, 1])
+        >>> batches = zip(rows.split(2), targets.split(2))
+        >>> for update in gradstep.updates(model, batches, optimizer, accumulation_steps=3):
+        ...     print(update.window, update.microbatches, update.targets)
+        0 3 4
+        1 1 1
+
+    Source:
+        The order is that of "Automatic Mixed Precision examples" in PyTorch's documentation;
+        the denominator is derived in the lesson's section 4.
+    """
+    length = _window_length("accumulation_steps", accumulation_steps)
+    bound = at_least_zero("max_norm", max_norm)
+    if isinstance(scheduler, ReduceLROnPlateau):
+        raise TypeError(
+            "scheduler must advance by updates, got a ReduceLROnPlateau, which needs a metric. "
+            "Step it yourself between two records."
+        )
+    objective = CrossEntropy() if objective is None else objective
+    scaler = scaler if scaler is not None and scaler.is_enabled() else None
+    return _updates(
+        model, windows(batches, length), optimizer, scheduler, objective, bound, scaler, autocast
+    )
+
+
+def _updates(
+    model: Module,
+    windows: Iterable[list[Any]],
+    optimizer: Optimizer,
+    scheduler: LRScheduler | None,
+    objective: Objective,
+    max_norm: float,
+    scaler: torch.amp.GradScaler | None,
+    autocast: torch.dtype | None,
+) -> Iterator[Update]:
+    # --8<-- [start:loop]
+    for index, window in enumerate(windows):
+        with _untouched_on_error(index, optimizer, scaler):
+            targets = _denominator(objective, window, index)
+            optimizer.zero_grad(set_to_none=True)
+            loss_sums = []
+            for number, microbatch in enumerate(window):
+                with _named(f"in microbatch {number}"):
+                    with _autocast(optimizer, autocast):
+                        loss_sum = objective(model, microbatch)
+                    loss = loss_sum / targets
+                    scaled = loss if scaler is None else scaler.scale(loss)
+                    scaled.backward()  # type: ignore[no-untyped-call]
+                loss_sums.append(loss_sum.detach())
+            mean_loss = _finite_sum(loss_sums, index) / targets
+
+            if scaler is not None:
+                scaler.unscale_(optimizer)  # once, when the gradient is complete
+            norm = clip_grad_norm_(
+                _named_parameters(model, optimizer),
+                max_norm,
+                nonfinite="raise" if scaler is None else "leave",
+            ).item()
+
+        rate = float(optimizer.param_groups[0]["lr"])
+        accepted = _step(optimizer, scaler)
+        optimizer.zero_grad(set_to_none=True)  # after a skipped step it still holds infinity
+        if accepted and scheduler is not None:
+            scheduler.step()
+        # --8<-- [end:loop]
+        yield Update(
+            window=index,
+            microbatches=len(window),
+            targets=targets,
+            mean_loss=mean_loss,
+            pre_clip_norm=norm,
+            clip_coefficient=_coefficient(norm, max_norm),
+            learning_rate=rate,
+            accepted=accepted,
+        )
+
+
+def _coefficient(norm: float, max_norm: float) -> float:
+    if not math.isfinite(norm):
+        return math.nan
+    return min(1.0, max_norm / norm) if norm else 1.0
+
+
+def _step(optimizer: Optimizer, scaler: torch.amp.GradScaler | None) -> bool:
+    """Step, unless the scaler found infinities; only its scale tells whether it did."""
+    if scaler is None:
+        optimizer.step()
+        return True
+    scale = scaler.get_scale()
+    scaler.step(optimizer)
+    scaler.update()
+    return scaler.get_scale() >= scale
+
+
+def _denominator(objective: Objective, window: list[Any], index: int) -> float:
+    counts = [objective.denominator(microbatch) for microbatch in window]
+    total = sum(counts[1:], counts[0])
+    number = total.item() if isinstance(total, Tensor) else total
+    if not 0 < number < math.inf:
+        raise ValueError(
+            f"window {index} has no supervised target: its denominators add up to {number}, so its "
+            "mean loss does not exist. Nothing was changed. Leave such windows out, or make "
+            "accumulation_steps larger."
+        )
+    return number
+
+
+def _finite_sum(loss_sums: list[Tensor], index: int) -> float:
+    """Add the losses up on the host, in one read for the window."""
+    values = torch.stack(loss_sums).tolist()
+    for number, value in enumerate(values):
+        if not math.isfinite(value):
+            raise FloatingPointError(
+                f"the loss sum of window {index}, microbatch {number} is {value}. Nothing was "
+                "updated. Look at the inputs and targets of this microbatch."
+            )
+    return math.fsum(values)
+
+
+def _named_parameters(model: Module, optimizer: Optimizer) -> list[tuple[str, Tensor]]:
+    """The optimizer's parameters that have a gradient, with the model's names for them."""
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    named = [(names.get(id(p), "outside the model"), p) for p in parameters if p.grad is not None]
+    if not named:
+        raise RuntimeError(
+            "no parameter of the optimizer received a gradient. Check requires_grad, and that the "
+            "optimizer was given the parameters of this model."
+        )
+    return named
+
+
+def _autocast(optimizer: Optimizer, dtype: torch.dtype | None) -> AbstractContextManager[Any]:
+    if dtype is None:
+        return nullcontext()
+    return torch.autocast(optimizer.param_groups[0]["params"][0].device.type, dtype=dtype)
+
+
+@contextmanager
+def _untouched_on_error(
+    window: int, optimizer: Optimizer, scaler: torch.amp.GradScaler | None
+) -> Iterator[None]:
+    """Name the window in an error that comes before its step, and leave no trace of it."""
+    try:
+        yield
+    except BaseException as error:
+        optimizer.zero_grad(set_to_none=True)
+        if scaler is not None:
+            with suppress(AssertionError):  # torch's, where no loss was scaled yet
+                scaler.update(scaler.get_scale())  # forget that this optimizer was unscaled
+        error.add_note(f"in window {window} of updates()")
+        raise
+
+
+@contextmanager
+def _named(place: str) -> Iterator[None]:
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(place)
+        raise
+
+
+def _window_length(argument: str, value: SupportsIndex) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(
+            f"{argument} must be an integer, got {value!r} of type {type(value).__name__}."
+        )
+    length = operator.index(value)
+    if length < 1:
+        raise ValueError(
+            f"{argument} must be at least 1, got {length}: a window holds at least one "
+            "microbatch. Use 1 to update after each."
+        )
+    return length

@@ -1,0 +1,436 @@
+"""`updates`: the denominator, the order, the clocks, and what an error leaves behind."""
+
+import copy
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau, StepLR
+
+import gradstep
+from gradstep import Additive, Clocks, CrossEntropy, MeanSquaredError, Update, updates
+
+INF = math.inf
+Batches = list[tuple[Tensor, Tensor]]
+
+
+def small_model(seed: int = 0) -> torch.nn.Module:
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+
+
+def batches_of(sizes: list[int], dtype: torch.dtype = torch.float64) -> Batches:
+    """Rows with random targets, every fourth of them ignored."""
+    torch.manual_seed(1)
+    batches = []
+    for size in sizes:
+        targets = torch.randint(0, 3, (size,))
+        targets[1::4] = -100
+        batches.append((torch.randn(size, 4, dtype=dtype), targets))
+    return batches
+
+
+def as_one(window: Batches) -> tuple[Tensor, Tensor]:
+    return torch.cat([x for x, _ in window]), torch.cat([y for _, y in window])
+
+
+def snapshot(model: torch.nn.Module, *others: Any) -> list[Any]:
+    """Copies of all state: parameters, gradients, and whatever has a state_dict."""
+    gradients = [p.grad for p in model.parameters()]
+    return copy.deepcopy([model.state_dict(), gradients, *(o.state_dict() for o in others)])
+
+
+def assert_equal(left: Any, right: Any) -> None:
+    torch.testing.assert_close(left, right, rtol=0, atol=0, equal_nan=True)
+
+
+def test_windows_of_unequal_batches_equal_full_batches() -> None:
+    batches = batches_of([3, 2, 4, 1, 2])
+    model, reference = small_model().double(), small_model().double()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scheduler = StepLR(optimizer, 1, 0.9)
+    records = list(updates(model, batches, optimizer, scheduler, accumulation_steps=3))
+
+    other = torch.optim.SGD(reference.parameters(), lr=0.1)
+    other_scheduler = StepLR(other, 1, 0.9)
+    for window, record in zip((batches[:3], batches[3:]), records, strict=True):
+        inputs, targets = as_one(window)
+        other.zero_grad()
+        loss = functional.cross_entropy(reference(inputs), targets)
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(reference.parameters(), 1.0).item()
+        other.step()
+        other_scheduler.step()
+        assert record.mean_loss == pytest.approx(loss.item(), rel=1e-12)
+        assert record.pre_clip_norm == pytest.approx(norm, rel=1e-12)
+        assert record.clip_coefficient == min(1.0, 1.0 / record.pre_clip_norm)
+    assert [r.microbatches for r in records] == [3, 2]
+    assert [r.targets for r in records] == [6, 2]
+    assert [r.learning_rate for r in records] == [0.1, 0.1 * 0.9]
+    assert all(r.accepted for r in records)
+    assert scheduler.last_epoch == other_scheduler.last_epoch == 2
+    start = small_model().double()
+    for mine, theirs, before in zip(
+        model.parameters(), reference.parameters(), start.parameters(), strict=True
+    ):
+        torch.testing.assert_close(mine, theirs, rtol=1e-12, atol=1e-14)
+        assert not torch.equal(mine, before)
+        assert mine.grad is None
+
+
+def test_mean_of_means_is_another_update() -> None:
+    batches = batches_of([3, 2, 4])
+    model, wrong = small_model().double(), small_model().double()
+    list(updates(model, batches, torch.optim.SGD(model.parameters(), 1.0), accumulation_steps=3))
+    for inputs, targets in batches:
+        (functional.cross_entropy(wrong(inputs), targets) / 3).backward()
+    torch.optim.SGD(wrong.parameters(), 1.0).step()
+    difference = max(
+        (a - b).abs().max().item()
+        for a, b in zip(model.parameters(), wrong.parameters(), strict=True)
+    )
+    assert difference > 1e-3
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 100])
+def test_update_does_not_depend_on_the_split(k: int) -> None:
+    inputs, targets = as_one(batches_of([10]))
+    pieces = list(zip(inputs.split(2), targets.split(2), strict=True))
+    model, whole = small_model().double(), small_model().double()
+    adamw = [torch.optim.AdamW(m.parameters(), 0.01, weight_decay=0.1) for m in (model, whole)]
+    run = updates(model, pieces, adamw[0], accumulation_steps=5, max_norm=0.05)
+    first = next(run)
+    (full,) = updates(whole, [(inputs, targets)], adamw[1], accumulation_steps=k, max_norm=0.05)
+    assert full.clip_coefficient < 1
+    assert first.mean_loss == pytest.approx(full.mean_loss, rel=1e-12)
+    for mine, theirs in zip(model.parameters(), whole.parameters(), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-10, atol=1e-14)
+
+
+def test_objectives_of_every_kind_are_taken() -> None:
+    rows = torch.randn(6, 4)
+    targets = {"mse": torch.randn(6, 3), "weighted": torch.tensor([0, 1, 2, -100, 1, 1])}
+    objectives = {
+        "mse": MeanSquaredError(),
+        "weighted": CrossEntropy(weight=torch.tensor([1.0, 2.0, 4.0])),
+    }
+    denominators = {"mse": 18, "weighted": 11.0}
+    for name, objective in objectives.items():
+        model = small_model()
+        batches = list(zip(rows.split(4), targets[name].split(4), strict=True))
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        (record,) = updates(model, batches, optimizer, accumulation_steps=2, objective=objective)
+        assert record.targets == denominators[name]
+    own = Additive(lambda model, x: model(x).abs().sum(), lambda x: x.numel())
+    (record,) = updates(
+        small := small_model(),
+        [rows],
+        torch.optim.SGD(small.parameters(), 0.1),
+        accumulation_steps=2,
+        objective=own,
+    )
+    assert record.targets == 24
+
+
+def test_generator_is_lazy_and_stops_at_a_boundary() -> None:
+    model = small_model().double()
+    source = iter(batches_of([2] * 6))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    run = updates(model, source, optimizer, accumulation_steps=2)
+    before = snapshot(model)
+    assert_equal(snapshot(model), before)  # nothing until it is asked
+    next(run)
+    assert len(list(source)) == 4  # it took exactly its window
+    assert all(p.grad is None for p in model.parameters())
+    run.close()
+    assert all(p.grad is None for p in model.parameters())
+
+
+def test_max_norm_infinity_only_measures() -> None:
+    model = small_model()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    batches = [(1e3 * x, y) for x, y in batches_of([4], torch.float32)]
+    (record,) = updates(model, batches, optimizer, accumulation_steps=1, max_norm=INF)
+    assert record.clip_coefficient == 1
+    assert record.pre_clip_norm > 1
+
+
+def test_gradients_left_by_others_do_not_count() -> None:
+    clean, soiled = small_model(), small_model()
+    for parameter in soiled.parameters():
+        parameter.grad = torch.full_like(parameter, math.nan)
+    for model in (clean, soiled):
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        list(updates(model, batches_of([4], torch.float32), optimizer, accumulation_steps=1))
+    assert_equal(snapshot(clean), snapshot(soiled))
+
+
+def test_clocks_count_each_thing_once() -> None:
+    clocks = Clocks()
+    for accepted in (True, False, True):
+        clocks.count(Update(0, 3, 10, 1.0, 1.0, 1.0, 0.1, accepted))
+    assert clocks == Clocks(microbatches=9, attempted=3, accepted=2, skipped=1, targets=20)
+    restored = Clocks()
+    restored.load_state_dict(clocks.state_dict())
+    assert restored == clocks
+
+
+# what an error leaves behind
+
+
+def broken(kind: str) -> Batches:
+    """Two windows of two; the second one fails, in its second microbatch where it has one."""
+    batches = batches_of([3, 3, 3, 3], torch.float32)
+    inputs, targets = batches[3]
+    if kind == "no target":
+        batches[2:] = [(x, torch.full_like(y, -100)) for x, y in batches[2:]]
+    elif kind == "loss":
+        batches[3] = (torch.full_like(inputs, math.nan), targets)
+    elif kind == "gradient":
+        batches[3] = (inputs * 1e38, targets)
+    elif kind == "shape":
+        batches[3] = (inputs[:, :2], targets)
+    elif kind == "pair":
+        batches[3] = (inputs, targets, targets)  # type: ignore[assignment]
+    return batches
+
+
+class ExplodingSquare(torch.autograd.Function):
+    """Finite forward, infinite backward."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x.clamp(-1, 1)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        return torch.where(x.abs() > 1e30, INF, grad)
+
+
+class Exploding(torch.nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return ExplodingSquare.apply(x)
+
+
+FAILURES = {
+    "no target": (ValueError, r"window 1 has no supervised target: .* add up to 0"),
+    "loss": (FloatingPointError, r"loss sum of window 1, microbatch 1 is nan"),
+    "gradient": (
+        FloatingPointError,
+        r"gradient of parameter 0\.weight is not finite.*\n.*window 1",
+    ),
+    "shape": (RuntimeError, r"shapes cannot be multiplied[^$]*microbatch 1[^$]*window 1"),
+    "pair": (TypeError, r"pair \(inputs, targets\)[^$]*window 1"),
+}
+
+
+@pytest.mark.parametrize("kind", FAILURES)
+def test_error_leaves_everything_as_before_its_window(kind: str) -> None:
+    error, message = FAILURES[kind]
+    model = small_model()
+    model.insert(1, Exploding())
+    optimizer = torch.optim.AdamW(model.parameters(), 0.01)
+    scheduler = StepLR(optimizer, 1, 0.5)
+    run = updates(model, broken(kind), optimizer, scheduler, accumulation_steps=2)
+    next(run)
+    before = snapshot(model, optimizer, scheduler)
+    with pytest.raises(error, match=message):
+        next(run)
+    assert_equal(snapshot(model, optimizer, scheduler), before)
+    assert before[2]["state"]  # it had stepped
+    assert all(p.grad is None for p in model.parameters())
+
+
+def test_a_model_without_trainable_parameters_is_named_as_such() -> None:
+    model, other = small_model(), small_model()
+    optimizer = torch.optim.SGD(other.parameters(), 0.1)
+    with pytest.raises(RuntimeError, match=r"no parameter .* received a gradient.*requires_grad"):
+        list(updates(model, batches_of([2], torch.float32), optimizer, accumulation_steps=1))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"accumulation_steps": 0}, ValueError, r"accumulation_steps must be at least 1, got 0"),
+        (
+            {"accumulation_steps": 1.5},
+            TypeError,
+            r"accumulation_steps must be an integer, got 1\.5",
+        ),
+        ({"max_norm": -1.0}, ValueError, r"max_norm must be at least 0, got -1\.0"),
+        ({"max_norm": None}, TypeError, r"max_norm must be a number, got None"),
+    ],
+)
+def test_wrong_options_are_refused_before_the_first_window(
+    options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    model = small_model()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with pytest.raises(error, match=message):
+        updates(model, [], optimizer, **{"accumulation_steps": 1, **options})
+
+
+def test_a_scheduler_that_needs_a_metric_is_refused() -> None:
+    model = small_model()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    plateau: Any = ReduceLROnPlateau(optimizer)
+    with pytest.raises(TypeError, match="ReduceLROnPlateau, which needs a metric"):
+        updates(model, [], optimizer, plateau, accumulation_steps=1)
+
+
+# automatic mixed precision, really run on the CPU
+
+
+def amp_run(
+    batches: Batches, scale: float
+) -> tuple[torch.nn.Module, torch.amp.GradScaler, LRScheduler, Iterator[Update]]:
+    model = small_model()
+    model.insert(1, Exploding())
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    scheduler = StepLR(optimizer, 1, 0.5)
+    scaler = torch.amp.GradScaler("cpu", init_scale=scale)
+    run = updates(
+        model,
+        batches,
+        optimizer,
+        scheduler,
+        accumulation_steps=2,
+        scaler=scaler,
+        autocast=torch.float16,
+    )
+    return model, scaler, scheduler, run
+
+
+def test_float16_run_follows_the_float32_run() -> None:
+    batches = batches_of([3, 2, 4, 3], torch.float32)
+    model, scaler, scheduler, run = amp_run(batches, scale=1024.0)
+    plain = small_model()
+    optimizer = torch.optim.SGD(plain.parameters(), 0.1)
+    expected = list(
+        updates(plain, batches, optimizer, StepLR(optimizer, 1, 0.5), accumulation_steps=2)
+    )
+    for record, reference in zip(run, expected, strict=True):
+        # float16 has three digits, and entries cancel; a scale left in would be off by 1024
+        assert record.pre_clip_norm == pytest.approx(reference.pre_clip_norm, rel=5e-2)
+        assert record.mean_loss == pytest.approx(reference.mean_loss, rel=1e-2)
+        assert record.accepted
+    assert scheduler.last_epoch == 2
+    assert scaler.get_scale() == 1024
+    for mine, other in zip(model.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-2, atol=1e-3)
+
+
+def test_an_overflow_skips_the_step_and_no_clock_but_its_own_advances() -> None:
+    batches = batches_of([3] * 6, torch.float32)
+    model, scaler, scheduler, run = amp_run(batches, scale=2.0**127)  # overflows at once
+    before = snapshot(model)
+    record = next(run)
+    assert not record.accepted
+    assert not math.isfinite(record.pre_clip_norm)
+    assert math.isnan(record.clip_coefficient)
+    assert math.isfinite(record.mean_loss)
+    assert scaler.get_scale() == 2.0**126
+    assert scheduler.last_epoch == 0
+    assert_equal(snapshot(model), before)
+    scaler.update(64.0)
+    assert next(run).accepted
+    assert scheduler.last_epoch == 1
+
+
+def test_a_growing_scale_is_an_accepted_update() -> None:
+    model = small_model()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0, growth_interval=1)
+    run = updates(
+        model,
+        batches_of([3, 3], torch.float32),
+        optimizer,
+        accumulation_steps=1,
+        scaler=scaler,
+        autocast=torch.float16,
+    )
+    assert [record.accepted for record in run] == [True, True]
+    assert scaler.get_scale() == 8
+
+
+@pytest.mark.parametrize("kind", ["no target", "loss", "shape"])
+def test_error_under_amp_leaves_the_scaler_as_before(kind: str) -> None:
+    error, message = FAILURES[kind]
+    model, scaler, scheduler, run = amp_run(broken(kind), scale=1024.0)
+    next(run)
+    before = snapshot(model, scaler, scheduler)
+    with pytest.raises(error, match=message):
+        next(run)
+    assert_equal(snapshot(model, scaler, scheduler), before)
+
+
+def test_error_after_unscaling_lets_the_next_window_unscale_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = small_model()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    options: dict[str, Any] = {"accumulation_steps": 1, "scaler": scaler}
+    batches = batches_of([3], torch.float32)
+    with monkeypatch.context() as patch:
+        patch.setattr(gradstep.accumulation, "clip_grad_norm_", lambda *a, **k: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            list(updates(model, batches, optimizer, **options))
+    (record,) = updates(model, batches, optimizer, **options)
+    assert record.accepted
+
+
+def test_a_disabled_scaler_is_no_scaler() -> None:
+    model = small_model()
+    model.insert(1, Exploding())
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    scaler = torch.amp.GradScaler("cpu", enabled=False)
+    run = updates(model, broken("gradient"), optimizer, accumulation_steps=2, scaler=scaler)
+    next(run)
+    with pytest.raises(FloatingPointError):
+        next(run)
+
+
+def test_bfloat16_needs_no_scaler() -> None:
+    model = small_model()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    batches = batches_of([3, 3], torch.float32)
+    records = list(
+        updates(model, batches, optimizer, accumulation_steps=2, autocast=torch.bfloat16)
+    )
+    assert records[0].accepted
+    assert all(p.grad is None for p in model.parameters())
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA: not run here")
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_cuda_amp_follows_the_cpu(dtype: torch.dtype) -> None:
+    batches = batches_of([3, 2, 4, 3], torch.float32)
+    runs = []
+    for device in ("cpu", "cuda"):
+        model = small_model().to(device)
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        scaler = torch.amp.GradScaler(device, init_scale=1024.0, enabled=dtype == torch.float16)
+        moved = [(x.to(device), y.to(device)) for x, y in batches]
+        runs.append(
+            list(
+                updates(
+                    model,
+                    moved,
+                    optimizer,
+                    accumulation_steps=2,
+                    scaler=scaler,
+                    autocast=dtype,
+                )
+            )
+        )
+    for cpu, cuda in zip(*runs, strict=True):
+        assert cuda.pre_clip_norm == pytest.approx(cpu.pre_clip_norm, rel=5e-2)
+        assert cuda.accepted

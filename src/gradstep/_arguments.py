@@ -1,7 +1,7 @@
 """Checks of what a caller passes, with one way to say what is wrong."""
 
 import math
-from typing import Literal, SupportsFloat, get_args
+from typing import Literal, SupportsFloat
 
 Nonfinite = Literal["raise", "leave"]
 
@@ -43,7 +43,7 @@ def nonfinite_policy(nonfinite: str, error_if_nonfinite: bool | None = None) -> 
     """The policy in force: torch's `error_if_nonfinite` decides when it is given."""
     if error_if_nonfinite is not None:
         return "raise" if error_if_nonfinite else "leave"
-    if nonfinite not in get_args(Nonfinite):
+    if nonfinite not in ("raise", "leave"):
         raise ValueError(f"nonfinite must be 'raise' or 'leave', got {nonfinite!r}.")
     return nonfinite  # type: ignore[return-value]
 

@@ -106,7 +106,8 @@ def measure(blocks: Blocks, order: float) -> Norm:
 
 
 def _sum_of_squares(blocks: Iterable[list[Array]]) -> tuple[float, int]:
-    squares, entries = [np.zeros(1)], 0
+    squares: list[Array] = []
+    entries = 0
     for together in blocks:
         # all views first: made between two reads of main memory they would cost twice as much
         rows: list[Array] = []
@@ -120,7 +121,8 @@ def _sum_of_squares(blocks: Iterable[list[Array]]) -> tuple[float, int]:
                 rows.append(last.reshape(1, -1))
             rows.append(block.reshape(-1, length))
         squares += [np.vecdot(row, row) for row in rows]
-    return float(np.concatenate(squares).sum(dtype=np.float64)), entries
+    total = np.concatenate(squares).sum(dtype=np.float64) if squares else 0.0
+    return float(total), entries
 
 
 @functools.lru_cache(1024)

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable
+from functools import partial
 from statistics import median
 
 import numpy as np
@@ -12,7 +13,9 @@ from torch.nn import Parameter
 import gradstep
 from gradstep.arrays import clip_grad_norm
 
-from .timing import ratio, side_by_side, table
+from .timing import Call, ratio, side_by_side, table
+
+Clip = Callable[[float], object]
 
 SHAPES = {"200 x 50,000": (200, 50_000), "1 x 50M": (1, 50_000_000), "2,000 x 256": (2000, 256)}
 
@@ -44,23 +47,12 @@ def _torch_table(threads: int, rounds: int) -> str:
     rows = []
     for name, (count, entries) in SHAPES.items():
         parameters = parameters_of(count, entries)
-        source = torch.randn(count * entries)
-        copy = torch.empty_like(source)
         norm = gradstep.global_norm([p.grad for p in parameters]).item()
-        for case, next_bound, moved in (
-            ("below", lambda: math.inf, 4),
-            ("clips", falling(norm), 12),
-        ):
-            seconds = side_by_side(
-                {
-                    "copy": lambda: copy.copy_(source),
-                    "torch": lambda: torch.nn.utils.clip_grad_norm_(parameters, next_bound()),
-                    "gradstep": lambda: gradstep.clip_grad_norm_(parameters, next_bound()),
-                },
-                rounds,
-            )
-            limit = [t * moved / 8 for t in seconds["copy"]]  # a copy reads 4 bytes, writes 4
-            rows.append(_row(f"{name}, {case}", seconds["torch"], seconds["gradstep"], limit))
+        theirs = partial(torch.nn.utils.clip_grad_norm_, parameters)
+        ours = partial(gradstep.clip_grad_norm_, parameters)
+        source = torch.randn(count * entries)
+        copy = partial(torch.empty_like(source).copy_, source)
+        rows += _two_rows(name, theirs, ours, copy, norm, rounds)
     title = f"Clipping, float32, {threads} thread{'s' * (threads > 1)}, torch {torch.__version__}"
     return table(title, ["case", "torch", "gradstep", "torch / gradstep", "over limit"], rows)
 
@@ -70,25 +62,33 @@ def _numpy_table(rounds: int) -> str:
     for name, (count, entries) in SHAPES.items():
         rng = np.random.default_rng(0)
         grads = [rng.standard_normal(entries, dtype=np.float32) for _ in range(count)]
-        source = np.zeros(count * entries, np.float32)
-        copy = np.empty_like(source)
         norm = clip_grad_norm(grads, math.inf)
-        for case, next_bound, moved in (
-            ("below", lambda: math.inf, 4),
-            ("clips", falling(norm), 12),
-        ):
-            seconds = side_by_side(
-                {
-                    "copy": lambda: np.copyto(copy, source),
-                    "plain": lambda: _plain(grads, next_bound()),
-                    "gradstep": lambda: clip_grad_norm(grads, next_bound()),
-                },
-                rounds,
-            )
-            limit = [t * moved / 8 for t in seconds["copy"]]
-            rows.append(_row(f"{name}, {case}", seconds["plain"], seconds["gradstep"], limit))
+        source = np.zeros(count * entries, np.float32)
+        copy = partial(np.copyto, np.empty_like(source), source)
+        plain, ours = partial(_plain, grads), partial(clip_grad_norm, grads)
+        rows += _two_rows(name, plain, ours, copy, norm, rounds)
     head = ["case", "sqrt(sum(sum(g**2)))", "gradstep.arrays", "plain / gradstep", "over limit"]
     return table(f"Clipping, float32, NumPy {np.__version__}", head, rows)
+
+
+def _two_rows(
+    name: str, other: Clip, ours: Clip, copy: Call, norm: float, rounds: int
+) -> list[list[str]]:
+    """Below the threshold and clipping; the limit is the time a copy needs for as many bytes."""
+    rows = []
+    bounds = {"below": (lambda: math.inf, 4), "clips": (falling(norm), 12)}
+    for case, (bound, moved) in bounds.items():
+        calls = {"copy": copy, "other": _at(other, bound), "ours": _at(ours, bound)}
+        seconds = side_by_side(calls, rounds)
+        limit = [t * moved / 8 for t in seconds["copy"]]  # a copy reads 4 bytes, writes 4
+        times = [f"{median(seconds[key]) * 1e3:.2f} ms" for key in ("other", "ours")]
+        gain, over = ratio(seconds["other"], seconds["ours"]), ratio(seconds["ours"], limit)
+        rows.append([f"{name}, {case}", *times, f"{gain:.2f}", f"{over:.2f}"])
+    return rows
+
+
+def _at(clip: Clip, bound: Callable[[], float]) -> Call:
+    return lambda: clip(bound())
 
 
 def _plain(grads: list[np.ndarray], max_norm: float) -> float:
@@ -97,11 +97,6 @@ def _plain(grads: list[np.ndarray], max_norm: float) -> float:
         for g in grads:
             g *= max_norm / norm
     return norm
-
-
-def _row(name: str, other: list[float], ours: list[float], limit: list[float]) -> list[str]:
-    times = [f"{median(t) * 1e3:.2f} ms" for t in (other, ours)]
-    return [name, *times, f"{ratio(other, ours):.2f}", f"{ratio(ours, limit):.2f}"]
 
 
 def _error_table() -> str:

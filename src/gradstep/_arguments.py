@@ -28,6 +28,17 @@ def at_least_zero(argument: str, value: SupportsFloat) -> float:
     return number
 
 
+def divisor_above_zero(divide_by: SupportsFloat) -> float:
+    """A divisor for gradients."""
+    number = _number("divide_by", divide_by)
+    if not 0 < number < math.inf:
+        raise ValueError(
+            f"divide_by must be a finite number above 0, got {number}. A window without targets "
+            "has no mean: leave it out."
+        )
+    return number
+
+
 def norm_order(norm_type: SupportsFloat | str) -> float:
     """The order p of a p-norm; torch's spelling 'inf' is accepted."""
     order = math.inf if norm_type == "inf" else _number("norm_type", norm_type)

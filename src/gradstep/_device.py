@@ -34,17 +34,20 @@ def measure_on_device(gradients: Gradients, order: float) -> DeviceNorm:
 
 
 def clip_norm_on_device(
-    gradients: Gradients, bound: float, order: float, policy: Nonfinite
+    gradients: Gradients, bound: float, order: float, policy: Nonfinite, divisor: float = 1.0
 ) -> Tensor:
     """`clip_grad_norm_` by a coefficient that stays on the device, 1 where nothing clips."""
-    norm = measure_on_device(gradients, order)
-    finite = norm.scale.isfinite()
+    scale, ratio = measure_on_device(gradients, order)
+    scale = scale / divisor
+    finite = scale.isfinite()
     if policy == "raise" and not finite:  # the one synchronization
         raise gradients.error()
-    value = norm.scale * norm.ratio
+    value = scale * ratio
     entries = sum(map(Tensor.numel, gradients.tensors))
     target = clip_target(bound, order, entries, gradients.precision())
-    coefficient = torch.where(finite & (value > bound), target / norm.scale / norm.ratio, 1.0)
+    limit = bound if divisor == 1 else target  # a division rounds, too
+    shrink = torch.where(value > limit, target / scale / ratio, 1.0)
+    coefficient = torch.where(finite, shrink / divisor, 1.0)
     for (device, dtype), places in _groups([writable(g) for g in gradients.tensors]):
         # half precision multiplies by the whole coefficient, not by its own rounding of it
         precise = coefficient.dtype if dtype in HALF else dtype.to_real()

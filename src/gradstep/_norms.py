@@ -37,6 +37,10 @@ class Norm(NamedTuple):
         """Whether every entry is finite, also where `value` overflows."""
         return math.isfinite(self.scale)
 
+    def divided(self, divisor: float) -> "Norm":
+        """The norm of the entries divided by `divisor`."""
+        return self._replace(scale=self.scale / divisor)
+
 
 def by_size(items: list[T], size: Callable[[T], int]) -> tuple[list[T], list[list[T]]]:
     """Large items, and the small ones in batches of about `GATHERED` entries."""

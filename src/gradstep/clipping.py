@@ -6,7 +6,7 @@ from typing import SupportsFloat
 import torch
 from torch import Tensor
 
-from ._arguments import Nonfinite, at_least_zero, nonfinite_policy, norm_order
+from ._arguments import Nonfinite, at_least_zero, divisor_above_zero, nonfinite_policy, norm_order
 from ._device import clip_norm_on_device, clip_value_on_device, measure_on_device
 from ._gradients import (
     Gradients,
@@ -89,6 +89,7 @@ def clip_grad_norm_(
     foreach: bool | None = None,
     *,
     nonfinite: Nonfinite = "raise",
+    divide_by: SupportsFloat = 1.0,
 ) -> Tensor:
     """Scale all gradients in place by one factor, so that their norm is at most `max_norm`.
 
@@ -116,15 +117,19 @@ def clip_grad_norm_(
         nonfinite: What happens where an entry is NaN or infinite. `"raise"`: an error
             that names the parameter. `"leave"`: every gradient stays as it is, and the
             returned norm, NaN or infinite, reports it.
+        divide_by: Divide the gradients by this first, greater than 0: a loss scale, the
+            denominator of a loss sum, or their product. Division and clipping share one
+            write.
 
     Returns:
-        The pre-clip norm: a float64 tensor without dimensions, on the device of the first
-        gradient.
+        The norm after division and before clipping: a float64 tensor without dimensions, on
+        the device of the first gradient.
 
     Raises:
         TypeError: `parameters` holds something else than tensors, a gradient has a dtype
             without a norm, or a number was expected.
-        ValueError: `max_norm` is negative or NaN; `norm_type` is 0, negative or NaN.
+        ValueError: `max_norm` is negative or NaN; `norm_type` is 0, negative or NaN;
+            `divide_by` is not a finite number above 0.
         NonfiniteGradientError: The policy is `"raise"` and an entry is NaN or infinite.
 
     Examples:
@@ -144,18 +149,20 @@ def clip_grad_norm_(
     bound = at_least_zero("max_norm", max_norm)
     order = norm_order(norm_type)
     policy = nonfinite_policy(nonfinite, error_if_nonfinite)
+    divisor = divisor_above_zero(divide_by)
     gradients = gradients_of(parameters)
     if not gradients.on_cpu:
-        return clip_norm_on_device(gradients, bound, order, policy)
-    norm = _measure(gradients, order)
+        return clip_norm_on_device(gradients, bound, order, policy, divisor)
+    norm = _measure(gradients, order).divided(divisor)
     if not norm.finite:
         if policy == "raise":
             raise gradients.error()
-    elif norm.value > bound:
+    elif norm.value > bound or divisor != 1:
         precision = gradients.precision()
         target = clip_target(bound, order, norm.entries, precision)
-        wide = torch.float64 if precision.double else torch.float32
-        _scale_(gradients, target / norm.scale / norm.ratio, wide)
+        # a division rounds, too: at the bound itself it could end above it
+        shrink = target / norm.scale / norm.ratio if norm.value > target else 1.0
+        _scale_(gradients, shrink / divisor, torch.float64 if precision.double else torch.float32)
     return torch.tensor(norm.value, dtype=torch.float64)
 
 

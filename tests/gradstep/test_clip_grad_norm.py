@@ -218,3 +218,46 @@ def test_bound_may_be_a_tensor_or_a_numpy_number() -> None:
         (weight,) = oracle.parameters_with(torch.tensor([3.0, 4.0]))
         gradstep.clip_grad_norm_(weight, bound)
         torch.testing.assert_close(weight.grad, torch.tensor([0.6, 0.8]))
+
+
+# division and clipping in one write
+
+
+@given(oracle.gradients(), SHARES, st.sampled_from([0.5, 3.0, 1024.0, 65536.0 * 7]))
+def test_division_and_clipping_in_one_write_meet_the_bound(
+    tensors: list[Tensor], share: float, divisor: float
+) -> None:
+    bound = gradstep.global_norm(tensors).item() * share / divisor
+    assume(math.isfinite(bound))
+    clipped = clip(tensors, bound, divide_by=divisor)
+    assert oracle.square(clipped) <= Fraction(bound) ** 2
+
+
+@pytest.mark.parametrize("bound", [0.5, 2.0, math.inf])
+def test_one_write_equals_division_then_clipping(bound: float) -> None:
+    torch.manual_seed(0)
+    tensors = [torch.randn(30, 40), torch.randn(20_000)]
+    scale = 1024.0 * 36
+    together, apart = (oracle.parameters_with(*(t * scale / 99 for t in tensors)) for _ in "ab")
+    norm = gradstep.clip_grad_norm_(together, bound, divide_by=scale)
+    for parameter in apart:
+        parameter.grad /= scale
+    expected = gradstep.clip_grad_norm_(apart, bound)
+    torch.testing.assert_close(norm, expected, rtol=1e-6, atol=0)
+    for mine, other in zip(together, apart, strict=True):
+        torch.testing.assert_close(mine.grad, other.grad, rtol=1e-6, atol=0)
+    assert [p.grad._version for p in together] == [1, 1]  # one write
+
+
+def test_division_by_a_power_of_two_is_exact() -> None:
+    (weight,) = oracle.parameters_with(torch.tensor([3.0, 0.1]))
+    assert gradstep.clip_grad_norm_(weight, math.inf, divide_by=8.0) == pytest.approx(
+        3.0016 / 8, 1e-4
+    )
+    assert torch.equal(weight.grad, torch.tensor([3.0, 0.1]) / 8)
+
+
+def test_zero_gradients_may_be_divided() -> None:
+    (weight,) = oracle.parameters_with(torch.zeros(3))
+    assert gradstep.clip_grad_norm_(weight, 1.0, divide_by=8.0) == 0
+    assert torch.equal(weight.grad, torch.zeros(3))

@@ -41,10 +41,11 @@ def test_device_norm_equals_the_cpu_norm(order: float) -> None:
 
 @pytest.mark.parametrize("order", [2, 3, math.inf])
 @pytest.mark.parametrize("bound", [0.5, 1e4])
-def test_device_clipping_equals_cpu_clipping(order: float, bound: float) -> None:
+@pytest.mark.parametrize("divisor", [1.0, 24.0])
+def test_device_clipping_equals_cpu_clipping(order: float, bound: float, divisor: float) -> None:
     ours, other = (oracle.parameters_with(*tensors_of_all_kinds()) for _ in range(2))
-    _device.clip_norm_on_device(gradients_of(ours), bound, order, "leave")
-    clip_grad_norm_(other, bound, order)
+    _device.clip_norm_on_device(gradients_of(ours), bound, order, "leave", divisor)
+    clip_grad_norm_(other, bound, order, divide_by=divisor)
     for mine, expected in zip(ours, other, strict=True):
         torch.testing.assert_close(mine.grad.to_dense(), expected.grad.to_dense())
 

@@ -68,6 +68,13 @@ def test_orders_that_are_no_norm_are_refused(model: torch.nn.Module, order: floa
         gradstep.global_norm(gradients(model), order)
 
 
+@pytest.mark.parametrize("divisor", [0, -2.0, math.inf, math.nan])
+def test_divisors_that_are_none_are_refused(model: torch.nn.Module, divisor: float) -> None:
+    message = rf"divide_by must be a finite number above 0, got {float(divisor)}\."
+    with untouched(*gradients(model)), pytest.raises(ValueError, match=message):
+        clip_grad_norm_(model.parameters(), 1.0, divide_by=divisor)
+
+
 def test_an_order_that_is_no_number_is_refused(model: torch.nn.Module) -> None:
     with untouched(*gradients(model)), pytest.raises(TypeError, match=r"norm_type .* got 'fro'"):
         clip_grad_norm_(model.parameters(), 1.0, "fro")

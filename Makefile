@@ -36,7 +36,7 @@ pages: .venv/test
 figures: .venv/test
 	$(BIN)/python -m snippets.figures
 
-bench: .venv/test
+bench: .venv/bench
 	$(BIN)/python -m tests.benchmarks
 
 gpu-test: .venv/test
@@ -59,4 +59,9 @@ clean:
 
 .venv/test: .venv/docs $(SETTINGS)
 	$(PIP) --editable '.[test]'
+	touch $@
+
+# with the frameworks that are measured beside ours
+.venv/bench: .venv/test $(SETTINGS)
+	$(PIP) --editable '.[bench]'
 	touch $@

@@ -4,7 +4,7 @@ import itertools
 import math
 import operator
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, SupportsFloat, SupportsIndex, TypeVar
 
 import torch
@@ -13,7 +13,7 @@ from torch.nn import Module
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
-from ._arguments import at_least_zero
+from ._arguments import Nonfinite, at_least_zero
 from .clipping import clip_grad_norm_
 from .objectives import CrossEntropy, Objective
 from .records import Update
@@ -143,33 +143,34 @@ def _updates(
     scaler: torch.amp.GradScaler | None,
     autocast: torch.dtype | None,
 ) -> Iterator[Update]:
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
     # --8<-- [start:loop]
     for index, window in enumerate(windows):
-        with _untouched_on_error(index, optimizer, scaler):
-            targets = _denominator(objective, window, index)
-            optimizer.zero_grad(set_to_none=True)
-            loss_sums = []
-            for number, microbatch in enumerate(window):
-                with _named(f"in microbatch {number}"):
-                    with _autocast(optimizer, autocast):
-                        loss_sum = objective(model, microbatch)
-                    loss = loss_sum / targets
-                    scaled = loss if scaler is None else scaler.scale(loss)
-                    scaled.backward()  # type: ignore[no-untyped-call]
+        targets = _denominator(objective, window, index)  # before the first forward
+        _forget_gradients(optimizer)
+        loss_sums: list[Tensor] = []
+        try:
+            for microbatch in window:
+                with _autocast(optimizer, autocast):
+                    loss_sum = objective(model, microbatch)
+                loss = loss_sum / targets
+                scaled = loss if scaler is None else scaler.scale(loss)
+                scaled.backward()  # type: ignore[no-untyped-call]
                 loss_sums.append(loss_sum.detach())
             mean_loss = _finite_sum(loss_sums, index) / targets
 
             if scaler is not None:
                 scaler.unscale_(optimizer)  # once, when the gradient is complete
-            norm = clip_grad_norm_(
-                _named_parameters(model, optimizer),
-                max_norm,
-                nonfinite="raise" if scaler is None else "leave",
-            ).item()
+            policy: Nonfinite = "raise" if scaler is None else "leave"
+            complete = _with_gradients(optimizer, names)
+            norm = clip_grad_norm_(complete, max_norm, nonfinite=policy).item()
+        except BaseException as error:
+            _abandon(error, index, len(loss_sums), optimizer, scaler)
+            raise
 
         rate = float(optimizer.param_groups[0]["lr"])
         accepted = _step(optimizer, scaler)
-        optimizer.zero_grad(set_to_none=True)  # after a skipped step it still holds infinity
+        _forget_gradients(optimizer)  # after a skipped step they still hold infinity
         if accepted and scheduler is not None:
             scheduler.step()
         # --8<-- [end:loop]
@@ -203,21 +204,27 @@ def _step(optimizer: Optimizer, scaler: torch.amp.GradScaler | None) -> bool:
 
 
 def _denominator(objective: Objective, window: list[Any], index: int) -> float:
-    counts = [objective.denominator(microbatch) for microbatch in window]
+    counts: list[float | Tensor] = []
+    for number, microbatch in enumerate(window):
+        try:
+            counts.append(objective.denominator(microbatch))
+        except Exception as error:
+            error.add_note(f"in window {index} of updates(), microbatch {number}")
+            raise
     total = sum(counts[1:], counts[0])
-    number = total.item() if isinstance(total, Tensor) else total
-    if not 0 < number < math.inf:
+    targets: float = total.item() if isinstance(total, Tensor) else total
+    if not 0 < targets < math.inf:
         raise ValueError(
-            f"window {index} has no supervised target: its denominators add up to {number}, so its "
-            "mean loss does not exist. Nothing was changed. Leave such windows out, or make "
+            f"window {index} has no supervised target: its denominators add up to {targets}, so "
+            "its mean loss does not exist. Nothing was changed. Leave such windows out, or make "
             "accumulation_steps larger."
         )
-    return number
+    return targets
 
 
 def _finite_sum(loss_sums: list[Tensor], index: int) -> float:
     """Add the losses up on the host, in one read for the window."""
-    values = torch.stack(loss_sums).tolist()
+    values = torch.stack(loss_sums).flatten().tolist()
     for number, value in enumerate(values):
         if not math.isfinite(value):
             raise FloatingPointError(
@@ -227,48 +234,46 @@ def _finite_sum(loss_sums: list[Tensor], index: int) -> float:
     return math.fsum(values)
 
 
-def _named_parameters(model: Module, optimizer: Optimizer) -> list[tuple[str, Tensor]]:
+def _forget_gradients(optimizer: Optimizer) -> None:
+    """What `optimizer.zero_grad(set_to_none=True)` does, without its hooks: it is called twice."""
+    for parameter in _parameters(optimizer):
+        parameter.grad = None
+
+
+def _with_gradients(optimizer: Optimizer, names: dict[int, str]) -> list[tuple[str, Tensor]]:
     """The optimizer's parameters that have a gradient, with the model's names for them."""
-    names = {id(parameter): name for name, parameter in model.named_parameters()}
-    parameters = [p for group in optimizer.param_groups for p in group["params"]]
-    named = [(names.get(id(p), "outside the model"), p) for p in parameters if p.grad is not None]
-    if not named:
+    parameters = [p for p in _parameters(optimizer) if p.grad is not None]
+    if not parameters:
         raise RuntimeError(
             "no parameter of the optimizer received a gradient. Check requires_grad, and that the "
             "optimizer was given the parameters of this model."
         )
-    return named
+    return [(names.get(id(p), "outside the model"), p) for p in parameters]
+
+
+def _parameters(optimizer: Optimizer) -> list[Tensor]:
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
 def _autocast(optimizer: Optimizer, dtype: torch.dtype | None) -> AbstractContextManager[Any]:
     if dtype is None:
         return nullcontext()
-    return torch.autocast(optimizer.param_groups[0]["params"][0].device.type, dtype=dtype)
+    return torch.autocast(_parameters(optimizer)[0].device.type, dtype=dtype)
 
 
-@contextmanager
-def _untouched_on_error(
-    window: int, optimizer: Optimizer, scaler: torch.amp.GradScaler | None
-) -> Iterator[None]:
-    """Name the window in an error that comes before its step, and leave no trace of it."""
-    try:
-        yield
-    except BaseException as error:
-        optimizer.zero_grad(set_to_none=True)
-        if scaler is not None:
-            with suppress(AssertionError):  # torch's, where no loss was scaled yet
-                scaler.update(scaler.get_scale())  # forget that this optimizer was unscaled
-        error.add_note(f"in window {window} of updates()")
-        raise
-
-
-@contextmanager
-def _named(place: str) -> Iterator[None]:
-    try:
-        yield
-    except BaseException as error:
-        error.add_note(place)
-        raise
+def _abandon(
+    error: BaseException,
+    window: int,
+    done: int,
+    optimizer: Optimizer,
+    scaler: torch.amp.GradScaler | None,
+) -> None:
+    """Leave no trace of a window that failed before its step, and name it in the error."""
+    error.add_note(f"in window {window} of updates(), after {done} microbatches of it")
+    _forget_gradients(optimizer)
+    if scaler is not None:
+        with suppress(AssertionError):  # torch's, where no loss was scaled yet
+            scaler.update(scaler.get_scale())  # forget that this optimizer was unscaled
 
 
 def _window_length(argument: str, value: SupportsIndex) -> int:

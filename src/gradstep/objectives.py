@@ -79,7 +79,7 @@ class CrossEntropy:
         inputs, targets = _pair(microbatch)
         logits = _at_least_float32(model(inputs))
         return functional.cross_entropy(
-            logits.movedim(self.class_dim, 1) if logits.ndim > 1 else logits,
+            logits if self.class_dim == 1 else logits.movedim(self.class_dim, 1),
             targets,
             self.weight,
             reduction="sum",

@@ -225,8 +225,8 @@ FAILURES = {
         FloatingPointError,
         r"gradient of parameter 0\.weight is not finite.*\n.*window 1",
     ),
-    "shape": (RuntimeError, r"shapes cannot be multiplied[^$]*microbatch 1[^$]*window 1"),
-    "pair": (TypeError, r"pair \(inputs, targets\)[^$]*window 1"),
+    "shape": (RuntimeError, r"shapes cannot be multiplied[^$]*window 1 .*after 1 microbatches"),
+    "pair": (TypeError, r"pair \(inputs, targets\)[^$]*window 1 .*microbatch 1"),
 }
 
 

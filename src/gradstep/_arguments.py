@@ -18,30 +18,30 @@ class NonfiniteGradientError(FloatingPointError, RuntimeError):
 
 def at_least_zero(argument: str, value: SupportsFloat) -> float:
     """`value` as a float, or an error that names `argument`."""
-    number = _number(argument, value)
-    if not number >= 0:
+    bound = number(argument, value)
+    if not bound >= 0:
         raise ValueError(
-            f"{argument} must be at least 0, got {number}: a negative threshold would turn every "
+            f"{argument} must be at least 0, got {bound}: a negative threshold would turn every "
             "gradient around and NaN would erase it. Use a positive number, or float('inf') to "
             "clip nothing."
         )
-    return number
+    return bound
 
 
 def divisor_above_zero(divide_by: SupportsFloat) -> float:
     """A divisor for gradients."""
-    number = _number("divide_by", divide_by)
-    if not 0 < number < math.inf:
+    divisor = number("divide_by", divide_by)
+    if not 0 < divisor < math.inf:
         raise ValueError(
-            f"divide_by must be a finite number above 0, got {number}. A window without targets "
+            f"divide_by must be a finite number above 0, got {divisor}. A window without targets "
             "has no mean: leave it out."
         )
-    return number
+    return divisor
 
 
 def norm_order(norm_type: SupportsFloat | str) -> float:
     """The order p of a p-norm; torch's spelling 'inf' is accepted."""
-    order = math.inf if norm_type == "inf" else _number("norm_type", norm_type)
+    order = math.inf if norm_type == "inf" else number("norm_type", norm_type)
     if not order > 0:
         raise ValueError(
             f"norm_type must be greater than 0, got {order}. Use 2.0 for the Euclidean norm or "
@@ -59,7 +59,8 @@ def nonfinite_policy(nonfinite: str, error_if_nonfinite: bool | None = None) -> 
     return nonfinite  # type: ignore[return-value]
 
 
-def _number(argument: str, value: SupportsFloat | str) -> float:
+def number(argument: str, value: SupportsFloat | str) -> float:
+    """`value` as a float, where it is a number and not the name of one."""
     # float() would take "1.0" and True, which in a threshold are mistakes of a config file
     if not isinstance(value, (str, bytes, bool)):
         try:

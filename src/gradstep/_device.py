@@ -33,6 +33,7 @@ def measure_on_device(gradients: Gradients, order: float) -> DeviceNorm:
     return DeviceNorm(largest, torch.linalg.vector_norm(_norms(scaled, order), order))
 
 
+@torch.no_grad()
 def clip_norm_on_device(
     gradients: Gradients, bound: float, order: float, policy: Nonfinite, divisor: float = 1.0
 ) -> Tensor:

@@ -45,7 +45,9 @@ class Norm(NamedTuple):
 def by_size(items: list[T], size: Callable[[T], int]) -> tuple[list[T], list[list[T]]]:
     """Large items, and the small ones in batches of about `GATHERED` entries."""
     sizes = [size(item) for item in items]
-    if max(sizes, default=SMALL) < SMALL and sum(sizes) < GATHERED:
+    if min(sizes, default=SMALL) >= SMALL:
+        return items, []
+    if max(sizes) < SMALL and sum(sizes) < GATHERED:
         return [], [items]
     large: list[T] = []
     batches: list[list[T]] = [[]]
@@ -110,23 +112,23 @@ def measure(blocks: Blocks, order: float) -> Norm:
 
 
 def _sum_of_squares(blocks: Iterable[list[Array]]) -> tuple[float, int]:
-    squares: list[Array] = []
-    entries = 0
+    total, entries = 0.0, 0
     for together in blocks:
         # all views first: made between two reads of main memory they would cost twice as much
         rows: list[Array] = []
         for block in together:
-            entries += block.size
-            length = _row_length(block.size)
-            rest = block.size % length
+            size = block.size
+            length = _row_length(size)
+            rest = size % length
             if rest:
                 flat = block.reshape(-1)
                 block, last = flat[:-rest], flat[-rest:]
-                rows.append(last.reshape(1, -1))
+                rows.append(last.reshape(1, rest))
             rows.append(block.reshape(-1, length))
-        squares += [np.vecdot(row, row) for row in rows]
-    total = np.concatenate(squares).sum(dtype=np.float64) if squares else 0.0
-    return float(total), entries
+            entries += size
+        squares = list(map(np.vecdot, rows, rows))
+        total += float(np.concatenate(squares).sum(dtype=np.float64))
+    return total, entries
 
 
 @functools.lru_cache(1024)

@@ -1,7 +1,8 @@
 """Clipping for lists of NumPy arrays, with the contract of the torch functions."""
 
+import itertools
 from collections.abc import Iterable
-from typing import SupportsFloat
+from typing import Any, SupportsFloat
 
 import numpy as np
 
@@ -9,6 +10,8 @@ from ._arguments import Nonfinite, NonfiniteGradientError, at_least_zero, nonfin
 from ._norms import Array, Precision, clip_target, contiguous_blocks, measure, steps
 
 __all__ = ["clip_grad_norm"]
+
+FLOATING = "efdFD"  # NumPy's letters for float16, 32, 64 and complex64, 128
 
 
 def clip_grad_norm(
@@ -52,7 +55,7 @@ def clip_grad_norm(
     bound = at_least_zero("max_norm", max_norm)
     policy = nonfinite_policy(nonfinite)
     arrays = _checked(grads)
-    real = [part for array in arrays for part in _real_parts(array)]
+    real = _real(arrays)
     norm = measure(lambda: contiguous_blocks(real), 2)
     if not norm.finite:
         if policy == "raise":
@@ -71,38 +74,43 @@ def _checked(grads: object) -> list[Array]:
         raise TypeError(
             f"grads must be a list of arrays, got {grads!r} of type {type(grads).__name__}."
         )
-    found: dict[int, Array] = {}
-    for index, array in enumerate([grads] if isinstance(grads, np.ndarray) else grads):
+    arrays: list[Any] = [grads] if isinstance(grads, np.ndarray) else list(grads)
+    for index, array in enumerate(arrays):
         if not isinstance(array, np.ndarray):
             raise TypeError(
                 f"grads must hold NumPy arrays, got {array!r:.60} of type {type(array).__name__} "
                 f"at index {index}. Use np.asarray, and keep the result: it is changed in place."
             )
-        if array.dtype.kind not in "fc" or array.dtype.itemsize > 8 * (
-            1 + (array.dtype.kind == "c")
-        ):
+        if array.dtype.char not in FLOATING:
             raise TypeError(
-                f"grads must hold float16, float32, float64 or complex arrays, got dtype "
+                "grads must hold float16, float32, float64 or complex arrays, got dtype "
                 f"{array.dtype} at index {index}. Convert it, say with array.astype(np.float32)."
             )
         if not array.flags.writeable:
             raise ValueError(
                 f"grads must be writable, the array at index {index} is read-only. Pass a copy."
             )
-        found.setdefault(id(array), array)
-    return list(found.values())
+    return list({id(array): array for array in arrays}.values())
 
 
-def _real_parts(array: Array) -> tuple[Array, ...]:
-    return (array.real, array.imag) if array.dtype.kind == "c" else (array,)
+def _real(arrays: list[Array]) -> list[Array]:
+    """Real arrays with the same entries: of a complex one both parts."""
+    if not any(array.dtype.kind == "c" for array in arrays):
+        return arrays
+    parts = ((a.real, a.imag) if a.dtype.kind == "c" else (a,) for a in arrays)
+    return list(itertools.chain.from_iterable(parts))
 
 
 def _scale(array: Array, factor: float) -> None:
-    # an expanded dimension has stride 0: all of it is one place in memory
-    places = array[(*(slice(0, 1 if stride == 0 else None) for stride in array.strides), ...)]
-    # in float16 the factor itself would lose its digits: multiply in float32, round once
-    wide = np.result_type(array.dtype, np.float32)
-    np.multiply(places, factor, out=places, dtype=wide, casting="same_kind")
+    places = array
+    if not array.flags.c_contiguous:
+        # an expanded dimension has stride 0: all of it is one place in memory
+        places = array[(*(slice(0, 1 if stride == 0 else None) for stride in array.strides), ...)]
+    if array.dtype.itemsize == 2:
+        # in float16 the factor itself would lose its digits: multiply in float32, round once
+        np.multiply(places, factor, out=places, dtype=np.float32, casting="same_kind")
+    else:
+        places *= factor
 
 
 def _nonfinite_error(arrays: list[Array]) -> NonfiniteGradientError:

@@ -80,7 +80,6 @@ def global_norm(
     return torch.tensor(measured.value, dtype=torch.float64)
 
 
-@torch.no_grad()
 def clip_grad_norm_(
     parameters: Parameters,
     max_norm: SupportsFloat,
@@ -228,6 +227,7 @@ def _measure(gradients: Gradients, order: float, coordinatewise: bool = False) -
     return measure(lambda: cpu_blocks(tensors), order)
 
 
+@torch.no_grad()
 def _scale_(gradients: Gradients, coefficient: float, wide: torch.dtype) -> None:
     places = gradients.tensors
     if not (gradients.plain and all(map(Tensor.is_contiguous, places))):

@@ -50,8 +50,8 @@ def _torch_table(threads: int, rounds: int) -> str:
         norm = gradstep.global_norm([p.grad for p in parameters]).item()
         theirs = partial(torch.nn.utils.clip_grad_norm_, parameters)
         ours = partial(gradstep.clip_grad_norm_, parameters)
-        source = torch.randn(count * entries)
-        copy = partial(torch.empty_like(source).copy_, source)
+        source = [torch.randn(entries) for _ in parameters]
+        copy = partial(torch._foreach_copy_, [torch.empty_like(t) for t in source], source)
         rows += _two_rows(name, theirs, ours, copy, norm, rounds)
     title = f"Clipping, float32, {threads} thread{'s' * (threads > 1)}, torch {torch.__version__}"
     return table(title, ["case", "torch", "gradstep", "torch / gradstep", "over limit"], rows)
@@ -63,8 +63,8 @@ def _numpy_table(rounds: int) -> str:
         rng = np.random.default_rng(0)
         grads = [rng.standard_normal(entries, dtype=np.float32) for _ in range(count)]
         norm = clip_grad_norm(grads, math.inf)
-        source = np.zeros(count * entries, np.float32)
-        copy = partial(np.copyto, np.empty_like(source), source)
+        pairs = [(np.empty_like(grad), np.zeros_like(grad)) for grad in grads]
+        copy = partial(_copy_all, pairs)
         plain, ours = partial(_plain, grads), partial(clip_grad_norm, grads)
         rows += _two_rows(name, plain, ours, copy, norm, rounds)
     head = ["case", "sqrt(sum(sum(g**2)))", "gradstep.arrays", "plain / gradstep", "over limit"]
@@ -74,7 +74,9 @@ def _numpy_table(rounds: int) -> str:
 def _two_rows(
     name: str, other: Clip, ours: Clip, copy: Call, norm: float, rounds: int
 ) -> list[list[str]]:
-    """Below the threshold and clipping; the limit is the time a copy needs for as many bytes."""
+    """Below the threshold and clipping; the limit is the time that copies of tensors of the same
+    number and size need for as many bytes.
+    """
     rows = []
     bounds = {"below": (lambda: math.inf, 4), "clips": (falling(norm), 12)}
     for case, (bound, moved) in bounds.items():
@@ -89,6 +91,11 @@ def _two_rows(
 
 def _at(clip: Clip, bound: Callable[[], float]) -> Call:
     return lambda: clip(bound())
+
+
+def _copy_all(pairs: list[tuple[np.ndarray, np.ndarray]]) -> None:
+    for target, source in pairs:
+        np.copyto(target, source)
 
 
 def _plain(grads: list[np.ndarray], max_norm: float) -> float:

@@ -1,7 +1,8 @@
 """Checks of what a caller passes, with one way to say what is wrong."""
 
 import math
-from typing import Literal, SupportsFloat
+import operator
+from typing import Literal, SupportsFloat, SupportsIndex
 
 Nonfinite = Literal["raise", "leave"]
 
@@ -71,3 +72,16 @@ def number(argument: str, value: SupportsFloat | str) -> float:
         f"{argument} must be a number, got {value!r} of type {type(value).__name__}. "
         "Convert it where the setting is read."
     )
+
+
+def integer_from(least: int, argument: str, value: SupportsIndex) -> int:
+    """`value` as an integer of at least `least`, or an error that names `argument`."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(
+            f"{argument} must be an integer, got {value!r} of type {type(value).__name__}. "
+            "Convert it where the setting is read."
+        )
+    integer = operator.index(value)
+    if integer < least:
+        raise ValueError(f"{argument} must be at least {least}, got {integer}.")
+    return integer

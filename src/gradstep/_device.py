@@ -56,6 +56,7 @@ def clip_norm_on_device(
     return value
 
 
+@torch.no_grad()
 def clip_value_on_device(gradients: Gradients, bound: float, policy: Nonfinite) -> None:
     """`clip_grad_value_` by a limit that stays on the device, infinite where nothing clips."""
     parts = list(coordinates(gradients.tensors))

@@ -101,7 +101,7 @@ def _listed(parameters: object) -> list[Any]:
         warnings.warn(
             "parameters is an iterator with nothing left, so nothing is clipped. Pass a list, or "
             "call model.parameters() again.",
-            stacklevel=5,  # the caller of the public function
+            stacklevel=4,  # the caller of the public function
         )
     return listed
 

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import operator
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, SupportsFloat, SupportsIndex, TypeVar
@@ -13,7 +12,7 @@ from torch.nn import Module
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
-from ._arguments import Nonfinite, at_least_zero
+from ._arguments import Nonfinite, at_least_zero, integer_from
 from .clipping import clip_grad_norm_
 from .objectives import CrossEntropy, Objective
 from .records import Update
@@ -45,7 +44,7 @@ def windows(iterable: Iterable[T], k: SupportsIndex) -> Iterator[list[T]]:
         >>> list(gradstep.windows("abcde", 2))
         [['a', 'b'], ['c', 'd'], ['e']]
     """
-    length = _window_length("k", k)
+    length = integer_from(1, "k", k)
     iterator = iter(iterable)
     return iter(lambda: list(itertools.islice(iterator, length)), [])
 
@@ -97,12 +96,12 @@ def updates(
         ValueError: `accumulation_steps` is less than 1, `max_norm` is negative or NaN, or a
             window has no supervised target.
         FloatingPointError: A loss is not finite; or a gradient is not, and no scaler is
-            there to skip the step.
+            there to skip the step; or skipped steps have brought the loss scale to 0.
         RuntimeError: No parameter of the optimizer received a gradient.
 
-        Each error of a window names the window, and where there is one the microbatch.
-        Parameters, moments, scheduler and scaler are then as before that window, and
-        no gradient is pending.
+    Each error of a window names the window, and where there is one the microbatch.
+    Parameters, moments, scheduler and scaler are then as before that window, and no gradient
+    is pending.
 
     Examples:
         >>> import torch, gradstep
@@ -119,7 +118,7 @@ def updates(
         The order is that of "Automatic Mixed Precision examples" in PyTorch's documentation;
         the denominator is derived in the lesson's section 4.
     """
-    length = _window_length("accumulation_steps", accumulation_steps)
+    length = integer_from(1, "accumulation_steps", accumulation_steps)
     bound = at_least_zero("max_norm", max_norm)
     if isinstance(scheduler, ReduceLROnPlateau):
         raise TypeError(
@@ -155,7 +154,7 @@ def _updates(
                     loss_sum = objective(model, microbatch)
                 loss = loss_sum / targets
                 scaled = loss if scaler is None else scaler.scale(loss)
-                scaled.backward()  # type: ignore[no-untyped-call]
+                scaled.backward()
                 loss_sums.append(loss_sum.detach())
             mean_loss = _finite_sum(loss_sums, index) / targets
 
@@ -164,12 +163,13 @@ def _updates(
             policy: Nonfinite = "raise" if scaler is None else "leave"
             complete = _with_gradients(optimizer, names)
             norm = clip_grad_norm_(complete, max_norm, nonfinite=policy).item()
+            scale = _live_scale(scaler, index)
         except BaseException as error:
             _abandon(error, index, len(loss_sums), optimizer, scaler)
             raise
 
         rate = float(optimizer.param_groups[0]["lr"])
-        accepted = _step(optimizer, scaler)
+        accepted = _step(optimizer, scaler, scale)
         _forget_gradients(optimizer)  # after a skipped step they still hold infinity
         if accepted and scheduler is not None:
             scheduler.step()
@@ -192,12 +192,21 @@ def _coefficient(norm: float, max_norm: float) -> float:
     return min(1.0, max_norm / norm) if norm else 1.0
 
 
-def _step(optimizer: Optimizer, scaler: torch.amp.GradScaler | None) -> bool:
+def _live_scale(scaler: torch.amp.GradScaler | None, index: int) -> float:
+    scale = 1.0 if scaler is None else scaler.get_scale()
+    if scale == 0:
+        raise FloatingPointError(
+            f"the loss scale is 0 in window {index}: step after step was skipped, so the gradients "
+            "are not finite at any scale. Look for a loss whose derivative does not exist."
+        )
+    return scale
+
+
+def _step(optimizer: Optimizer, scaler: torch.amp.GradScaler | None, scale: float) -> bool:
     """Step, unless the scaler found infinities; only its scale tells whether it did."""
     if scaler is None:
         optimizer.step()
         return True
-    scale = scaler.get_scale()
     scaler.step(optimizer)
     scaler.update()
     return scaler.get_scale() >= scale
@@ -269,22 +278,8 @@ def _abandon(
     scaler: torch.amp.GradScaler | None,
 ) -> None:
     """Leave no trace of a window that failed before its step, and name it in the error."""
-    error.add_note(f"in window {window} of updates(), after {done} microbatches of it")
+    error.add_note(f"in window {window} of updates(), {done} of its microbatches done")
     _forget_gradients(optimizer)
     if scaler is not None:
         with suppress(AssertionError):  # torch's, where no loss was scaled yet
             scaler.update(scaler.get_scale())  # forget that this optimizer was unscaled
-
-
-def _window_length(argument: str, value: SupportsIndex) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(
-            f"{argument} must be an integer, got {value!r} of type {type(value).__name__}."
-        )
-    length = operator.index(value)
-    if length < 1:
-        raise ValueError(
-            f"{argument} must be at least 1, got {length}: a window holds at least one "
-            "microbatch. Use 1 to update after each."
-        )
-    return length

@@ -165,7 +165,6 @@ def clip_grad_norm_(
     return torch.tensor(norm.value, dtype=torch.float64)
 
 
-@torch.no_grad()
 def clip_grad_value_(
     parameters: Parameters,
     clip_value: SupportsFloat,
@@ -214,9 +213,7 @@ def clip_grad_value_(
         if policy == "raise":
             raise gradients.error()
     elif largest.value > bound:
-        for part in coordinates(gradients.tensors):
-            limit = at_most(bound, part.dtype)
-            part.clamp_(-limit, limit)
+        _limit_(gradients, bound)
 
 
 def _measure(gradients: Gradients, order: float, coordinatewise: bool = False) -> Norm:
@@ -236,3 +233,10 @@ def _scale_(gradients: Gradients, coefficient: float, wide: torch.dtype) -> None
         # a tensor, not a Python number: three times as fast for many small gradients, and
         # half precision multiplies by all of it instead of its own rounding of it
         torch._foreach_mul_(places, torch.tensor(step, dtype=wide))
+
+
+@torch.no_grad()
+def _limit_(gradients: Gradients, bound: float) -> None:
+    for part in coordinates(gradients.tensors):
+        limit = at_most(bound, part.dtype)
+        part.clamp_(-limit, limit)

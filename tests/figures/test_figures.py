@@ -6,8 +6,8 @@ import re
 
 import pytest
 import torch
-from snippets import bad_batch, norm_log
-from snippets.figures import FIGURES, clip_geometry
+from snippets import amp_order, bad_batch, norm_log
+from snippets.figures import FIGURES, clip_geometry, clocks, decay, mean_of_means
 from snippets.figures.theme import FOLDER, THEMES, Theme, render
 
 from gradstep import clip_grad_norm_, global_norm
@@ -96,3 +96,37 @@ def test_norm_log_logs_the_norms_of_the_real_functions(monkeypatch: pytest.Monke
         monkeypatch.setattr(norm_log, name, counted)
     norm_log.train(1.0, updates=3, **norm_log.SGD)
     assert calls == ["clip_grad_norm_", "global_norm"] * 3
+
+
+def test_amp_order_loses_exactly_the_scale() -> None:
+    for scale in (1.0, 1024.0, 65536.0):
+        assert amp_order.moved(True, scale) == pytest.approx(1, rel=1e-5)
+        assert amp_order.moved(False, scale) == pytest.approx(1 / scale, rel=1e-5)
+
+
+def test_mean_of_means_is_right_only_for_equal_counts() -> None:
+    by_sums, by_means = zip(*map(mean_of_means.errors, mean_of_means.SMALLER), strict=True)
+    assert max(by_sums) < 1e-14
+    assert by_means[0] < 1e-14  # 32 and 32
+    assert list(by_means) == sorted(by_means)
+    described = (0.6, 1.2, 1.8, 2.9, 4.0)  # as the picture is described, where it is
+    assert by_means[1:] == pytest.approx(described, abs=0.05)
+
+
+def test_clocks_stand_as_the_picture_says() -> None:
+    seen = clocks.run()
+    assert [record.accepted for record, _ in seen] == [True, False, True]
+    assert math.isinf(seen[1][0].pre_clip_norm)
+    assert [tuple(after.values()) for _, after in seen] == [
+        (3, 1, 1, 0, 12),
+        (6, 2, 1, 1, 12),
+        (8, 3, 2, 1, 19),
+    ]
+    assert list(seen[0][1]) == ["microbatches", "attempted", "accepted", "skipped", "targets"]
+
+
+def test_decay_of_twice_lies_on_that_of_twice_as_many_updates() -> None:
+    ends = [decay.path(*run)[-1] for run in decay.RUNS]
+    assert ends == pytest.approx([0.975, 0.951, 0.905, 0.905], abs=5e-4)
+    twice = decay.path(50, 0.2)
+    assert twice == pytest.approx(decay.path(100, 0.1)[::2], abs=1e-4)

@@ -68,6 +68,15 @@ def test_orders_that_are_no_norm_are_refused(model: torch.nn.Module, order: floa
         gradstep.global_norm(gradients(model), order)
 
 
+@pytest.mark.parametrize("clip", CLIPPERS)
+def test_a_used_up_generator_warns_its_caller(clip: Callable[..., Any]) -> None:
+    parameters = torch.nn.Linear(2, 2).parameters()
+    torch.optim.SGD(parameters, lr=0.1)
+    with pytest.warns(UserWarning, match=r"iterator with nothing left.*Pass a list") as caught:
+        clip(parameters, 1.0)
+    assert caught[0].filename == __file__
+
+
 @pytest.mark.parametrize("divisor", [0, -2.0, math.inf, math.nan])
 def test_divisors_that_are_none_are_refused(model: torch.nn.Module, divisor: float) -> None:
     message = rf"divide_by must be a finite number above 0, got {float(divisor)}\."

@@ -34,7 +34,7 @@ def test_windows_of_something_endless_are_endless() -> None:
 
 @pytest.mark.parametrize("k", [0, -1])
 def test_windows_below_one_are_refused_at_once(k: int) -> None:
-    with pytest.raises(ValueError, match=rf"k must be at least 1, got {k}: .*Use 1"):
+    with pytest.raises(ValueError, match=rf"k must be at least 1, got {k}\."):
         windows([], k)
 
 

@@ -1,10 +1,10 @@
 """Five gradients clipped by norm and by value: a ball and a box."""
 
 import torch
-from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon, Wedge
+from snippets.figures import phone
 from snippets.figures.theme import Theme
 
 from gradstep import clip_grad_norm_, clip_grad_value_
@@ -27,25 +27,21 @@ def clipped(gradient: tuple[float, float], by: str) -> tuple[float, float]:
 
 def draw(theme: Theme) -> Figure:
     """Two panels, the same gradients in both."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.6, 4.5), sharey=True)
+    figure, (left, right) = phone.subplots(3.6, 1, 2, sharey=True)
     style = {"facecolor": theme.fill, "edgecolor": theme.muted, "linewidth": 1}
     left.add_patch(Wedge((0, 0), LIMIT, 0, 90, **style))
     right.add_patch(Polygon([(0, 0), (LIMIT, 0), (LIMIT, LIMIT), (0, LIMIT)], **style))
-    left.set_title("clip by norm: the direction stays")
-    right.set_title("clip by value: the direction turns")
+    left.set_title("by norm: (0.6, 0.8)", color=theme.main)
+    right.set_title("by value: (1, 1)", color=theme.main)
     for axes, by in ((left, "norm"), (right, "value")):
         for gradient in GRADIENTS:
             _arrows(axes, theme, gradient, clipped(gradient, by))
-        axes.set(xlim=(0, 3.5), ylim=(0, 4.4), aspect="equal", xlabel="first coordinate")
+        axes.set(xlim=(0, 3.5), ylim=(0, 4.4), aspect="equal", xlabel="coordinate 1")
         axes.set_xticks(range(4))
         axes.set_yticks(range(5))
         axes.annotate("g = (3, 4)", (3, 4), (-8, 3), textcoords="offset points", ha="right")
-    left.set_ylabel("second coordinate")
-    left.text(0.97, 1.06, "(0.6, 0.8)", color=theme.main, weight="bold")
-    right.text(1.42, 1.42, "(1, 1)", color=theme.main, weight="bold")
-    left.text(1.08, 0.09, "ball: length at most 1", color=theme.muted)
-    right.text(1.08, 0.09, "box: coordinates at most 1", color=theme.muted)
-    figure.tight_layout(w_pad=2)
+    left.set_ylabel("coordinate 2")
+    figure.tight_layout(w_pad=1)
     return figure
 
 

@@ -1,12 +1,13 @@
 """A size at which all text stays legible on a narrow phone."""
 
+from typing import Any
+
 from matplotlib import pyplot as plt
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 
-def subplots(height: float) -> tuple[Figure, Axes]:
-    """One panel, 4.9 inches wide: shrunk to 350 pixels its smallest text has about 12."""
+def subplots(height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
+    """Panels together 4.9 inches wide: shrunk to 350 pixels the smallest text has about 12."""
     # inside `render`, which restores the settings after drawing
     plt.rcParams.update({"font.size": 12, "axes.titlesize": 13})
-    return plt.subplots(figsize=(4.9, height))
+    return plt.subplots(rows, columns, figsize=(4.9, height), **options)

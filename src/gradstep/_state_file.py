@@ -4,6 +4,7 @@ import glob
 import hashlib
 import os
 import secrets
+import shutil
 import struct
 import zipfile
 from contextlib import suppress
@@ -33,6 +34,10 @@ class TrainingStateError(RuntimeError):
 def write(path: Place, document: dict[str, Any]) -> None:
     """Replace the file at `path` by `document` in one indivisible step."""
     target = Path(os.path.realpath(path))  # through a link, to the file that it names
+    if target.exists() and not target.is_file():  # a device or a pipe would be replaced, too
+        raise TrainingStateError(
+            f"{path} is there and is no regular file. Pass the path of a file. Nothing was changed."
+        )
     _remove_remains(target)
     partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
     try:
@@ -40,6 +45,8 @@ def write(path: Place, document: dict[str, Any]) -> None:
             _fill(file, document)
             file.flush()
             os.fsync(file.fileno())  # the contents reach the disk before the name does
+        if target.exists():
+            shutil.copymode(target, partial)
         os.replace(partial, target)
     except BaseException:
         partial.unlink(missing_ok=True)

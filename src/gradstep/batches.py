@@ -1,7 +1,7 @@
 """A data loader with a cursor: small, seeded, and continued exactly where it stopped."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -149,7 +149,21 @@ def _is_columns(data: Any) -> bool:
     return isinstance(data, tuple) and all(isinstance(column, Tensor) for column in data)
 
 
+def _looks_like_columns(data: Any) -> bool:
+    """Whether somebody meant columns: few of them, tensors or arrays, each of many samples."""
+    if isinstance(data, Mapping):
+        return True
+    columns = isinstance(data, (tuple, list)) and 1 <= len(data) <= 4
+    return columns and all(isinstance(c, (Tensor, np.ndarray)) and c.ndim for c in data)
+
+
 def _sample_count(data: Any) -> int:
+    if _looks_like_columns(data) and not _is_columns(data):
+        raise TypeError(
+            f"data must be a tensor, a tuple of tensors or a data set of samples, got a "
+            f"{type(data).__name__} of {len(data)} columns. Pass a tuple of tensors, say "
+            "(torch.as_tensor(inputs), torch.as_tensor(targets))."
+        )
     columns: Sequence[Any] = data if _is_columns(data) and data else [data]
     try:
         lengths = {len(column) for column in columns}

@@ -3,11 +3,11 @@
 import math
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, SupportsFloat
+from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
 
-from ._arguments import at_least_zero, number
+from ._arguments import at_least_zero, integer_from, number
 
 __all__ = ["NormLog"]
 
@@ -49,18 +49,12 @@ class NormLog:
         1211.5063).
     """
 
-    def __init__(self, size: int = 1000) -> None:
-        if isinstance(size, bool) or not isinstance(size, int):
-            raise TypeError(
-                f"size must be an integer, got {size!r} of type {type(size).__name__}. Pass the "
-                "number of updates to keep."
-            )
-        if size < 1:
-            raise ValueError(f"size must be at least 1, got {size}. Pass the number of updates.")
+    def __init__(self, size: SupportsIndex = 1000) -> None:
+        kept = integer_from(1, "size", size)
         self.added = 0
         self.nonfinite = 0
-        self._norms: deque[float] = deque(maxlen=size)
-        self._coefficients: deque[float] = deque(maxlen=size)
+        self._norms: deque[float] = deque(maxlen=kept)
+        self._coefficients: deque[float] = deque(maxlen=kept)
 
     def add(self, norm: SupportsFloat, max_norm: SupportsFloat = math.inf) -> None:
         """Add the norm of one update, as it was before clipping.

@@ -90,6 +90,12 @@ class CrossEntropy:
     def denominator(self, microbatch: Any) -> Tensor:
         """The number of supervised targets, or the sum of their weights."""
         _, targets = _pair(microbatch)
+        if targets.is_floating_point():
+            raise TypeError(
+                f"targets must be class indices, got {targets.dtype} of shape "
+                f"{tuple(targets.shape)}. For class probabilities pass objective=Additive(...), "
+                "whose count is the number of rows."
+            )
         supervised = targets.ne(self.ignore_index)
         if self.weight is None:
             return supervised.sum()

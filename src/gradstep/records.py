@@ -71,5 +71,23 @@ class Clocks:
         return asdict(self)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Set all clocks to what `state_dict` returned."""
-        vars(self).update(asdict(Clocks(**state)))
+        """Set all clocks to what `state_dict` returned.
+
+        Raises:
+            ValueError: `state` is something else. Nothing is changed.
+        """
+        names = self.state_dict().keys()
+        if (
+            not isinstance(state, dict)
+            or state.keys() != names
+            or not all(map(_is_count, state.values()))
+        ):
+            raise ValueError(
+                f"state must hold numbers of at least 0 for {', '.join(names)}, got {state!r:.80}. "
+                "Pass what state_dict() returned."
+            )
+        vars(self).update(state)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0

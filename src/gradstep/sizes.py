@@ -4,12 +4,14 @@ import copy
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsIndex
 
 import torch
 from torch import Tensor
 from torch.nn import Module, Parameter
 from torch.optim import Adam, Optimizer
+
+from ._arguments import integer_from
 
 __all__ = ["StateBytes", "planned_state_bytes", "state_bytes"]
 
@@ -86,7 +88,7 @@ def state_bytes(model: Module, optimizer: Optimizer) -> StateBytes:
 
 
 def planned_state_bytes(
-    count: int,
+    count: SupportsIndex,
     optimizer_class: type[Optimizer] = Adam,
     *,
     dtype: torch.dtype = torch.float32,
@@ -110,7 +112,8 @@ def planned_state_bytes(
         The bytes, by kind.
 
     Raises:
-        ValueError: `count` is no integer of at least 0, or the state cannot be predicted.
+        TypeError: `count` is no integer.
+        ValueError: `count` is negative, or the state cannot be predicted.
 
     Examples:
         >>> import gradstep
@@ -120,12 +123,8 @@ def planned_state_bytes(
     Source:
         That of [`state_bytes`][gradstep.state_bytes].
     """
-    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-        raise ValueError(
-            f"count must be an integer of at least 0, got {count!r}. Write 400_000_000, or "
-            "sum(p.numel() for p in model.parameters())."
-        )
-    stored = Parameter(torch.empty(count, dtype=dtype, device="meta"))
+    entries = integer_from(0, "count", count)
+    stored = Parameter(torch.empty(entries, dtype=dtype, device="meta"))
     worked_on = Parameter(torch.empty_like(stored, dtype=master_dtype or dtype))
     optimizer: Any = optimizer_class
     moments = _moment_bytes(optimizer([worked_on], **options))

@@ -161,3 +161,18 @@ def test_a_cursor_of_other_data_is_refused_and_nothing_changes(
     with pytest.raises(ValueError, match=r"got nothing\. Pass what state_dict\(\) returned"):
         batches.load_state_dict({})
     assert batches.state_dict() == before
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        [torch.zeros(100, 8), torch.zeros(100, 8)],
+        (np.zeros((100, 8)), np.zeros(100)),
+        {"inputs": torch.zeros(100, 8), "targets": torch.zeros(100)},
+    ],
+    ids=["list of tensors", "tuple of arrays", "dict"],
+)
+def test_columns_in_another_form_are_refused_with_the_cure(data: Any) -> None:
+    message = r"got a (list|tuple|dict) of 2 columns\. Pass a tuple of tensors"
+    with pytest.raises(TypeError, match=message):
+        Batches(data, 10, seed=0)

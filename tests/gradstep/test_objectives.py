@@ -101,3 +101,10 @@ def test_microbatches_that_are_no_pairs_are_refused(objective: Objective, wrong:
     message = rf"pair \(inputs, targets\) .* got {type(wrong).__name__}.*objective=Additive"
     with pytest.raises(TypeError, match=message):
         objective.denominator(wrong)
+
+
+def test_class_probabilities_are_refused_because_their_count_is_another() -> None:
+    _, rows = model_and_rows()
+    message = r"targets must be class indices, got torch\.float64 of shape \(7, 3\).*Additive"
+    with pytest.raises(TypeError, match=message):
+        CrossEntropy().denominator((rows, torch.rand(7, 3, dtype=torch.float64)))

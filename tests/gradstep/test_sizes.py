@@ -276,7 +276,9 @@ def test_models_and_optimizers_are_told_from_other_things() -> None:
         state_bytes(model, torch.optim.Adam)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("count", [4e8, True, -1, "400M"])
-def test_counts_that_are_no_number_of_parameters_are_refused(count: Any) -> None:
-    with pytest.raises(ValueError, match=rf"count must be an integer .* got {count!r}\. Write 400"):
+@pytest.mark.parametrize("count", [4e8, True, "400M"])
+def test_counts_that_are_no_integers_are_refused(count: Any) -> None:
+    with pytest.raises(TypeError, match=rf"count must be an integer, got {count!r} of type"):
         planned_state_bytes(count)
+    with pytest.raises(ValueError, match=r"count must be at least 0, got -1\."):
+        planned_state_bytes(-1)

@@ -1,6 +1,7 @@
 """Other runs' files, and parts that fail: refused by name, and nothing changes."""
 
 import math
+import os
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -272,3 +273,26 @@ def test_a_state_that_could_not_be_loaded_again_is_not_saved(
     with pytest.raises(TypeError, match=message):
         TrainingState(**run.parts()).save(path)
     assert path.read_bytes() == saved()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_target_that_is_no_regular_file_is_refused_and_stays(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    model = torch.nn.Linear(2, 1)
+    state = TrainingState(model=model, optimizer=torch.optim.SGD(model.parameters(), 0.1))
+    with pytest.raises(TrainingStateError, match=r"pipe is there and is no regular file\."):
+        state.save(pipe)
+    assert pipe.is_fifo()
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX")
+def test_a_save_keeps_the_mode_of_the_file_it_replaces(tmp_path: Path) -> None:
+    model = torch.nn.Linear(2, 1)
+    state = TrainingState(model=model, optimizer=torch.optim.SGD(model.parameters(), 0.1))
+    path = tmp_path / "state"
+    state.save(path)
+    path.chmod(0o600)
+    state.save(path)
+    assert path.stat().st_mode & 0o777 == 0o600

@@ -179,6 +179,16 @@ def test_clocks_count_each_thing_once() -> None:
     assert restored == clocks
 
 
+@pytest.mark.parametrize(
+    "state", [{}, {"microbatches": 7}, {**Clocks().state_dict(), "targets": None}, None]
+)
+def test_clocks_refuse_the_state_of_something_else(state: Any) -> None:
+    clocks = Clocks(microbatches=3)
+    with pytest.raises(ValueError, match=r"state must hold numbers .* Pass what state_dict"):
+        clocks.load_state_dict(state)
+    assert clocks == Clocks(microbatches=3)
+
+
 # what an error leaves behind
 
 

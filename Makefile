@@ -40,7 +40,8 @@ bench: .venv/bench
 	$(BIN)/python -m tests.benchmarks
 
 gpu-test: .venv/test
-	$(BIN)/pytest docs tests --require-cuda
+	$(BIN)/pytest docs tests --require-cuda --record .venv/record.json
+	$(BIN)/python -m livepages.record .venv/record.json
 
 clean:
 	rm -rf .venv site

@@ -8,6 +8,7 @@ from snippets.figures import (
     decay,
     mean_of_means,
     norm_log,
+    segment_peak,
 )
 
 FIGURES = {
@@ -18,4 +19,5 @@ FIGURES = {
     "decay": decay.draw,
     "mean-of-means": mean_of_means.draw,
     "norm-log": norm_log.draw,
+    "segment-peak": segment_peak.draw,
 }

@@ -10,5 +10,7 @@ From the page to the report:
 - `results`: what happened; `outputs`: compared and rewritten; `failures`, `sources`,
   `explain`: the traceback in few lines;
 - `documents`: pages for Sybil; `items`, `plugin`: for pytest;
+- `record`: what a run did, and the last runs on CUDA; `boundary`: the site's table of them
+  (a Markdown extension);
 - `html`, `check`: the published site against the tests.
 """

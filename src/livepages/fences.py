@@ -25,6 +25,8 @@ from livepages.site import Site
 PYTHON = {*PythonLexer.aliases, *Python2Lexer.aliases, "ipython", "ipython3", "cython"}
 # looks like the start of a fence; a closed `code span` on one line does not
 FENCE_LIKE = re.compile(r"[> \t]*(?:(?:[-*+]|\d+[.)])[ \t]+)*(?P<header>(?:`{3,}|~{3,})[^`]*)$")
+# includes are resolved before; the boundary reads every page itself, and holds no fence
+NOT_HERE = {"pymdownx.snippets", "livepages.boundary"}
 MARK = re.compile(r"livepages(\d+)fence")
 
 
@@ -124,7 +126,7 @@ class Renderer:
 
     def __init__(self, site: Site) -> None:
         """Load the site's extensions once; a page costs some milliseconds then."""
-        names = [name for name in site.extensions if name != "pymdownx.snippets"]
+        names = [name for name in site.extensions if name not in NOT_HERE]
         self.md = Markdown(extensions=names, extension_configs=site.extensions)
         self.fenced: Any = self.md.preprocessors["fenced_code_block"]
         if not isinstance(self.fenced, SuperFencesBlockPreprocessor):

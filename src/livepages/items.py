@@ -14,6 +14,7 @@ from livepages import counts, outputs
 from livepages.documents import PageDocument, PageSybil
 from livepages.includes import Place
 from livepages.pages import COUNT, PageError, Program
+from livepages.record import code_of
 from livepages.results import Result
 from livepages.running import PageRun
 from livepages.site import Site
@@ -88,7 +89,7 @@ class PageItem(SybilItem):
         """Run what the block depends on, then the block; report its result."""
         self.example.evaluate()
         result = self.run.results[self.program.name]
-        self.user_properties.append((RECORD, {"kind": self.program.kind, **_record(result)}))
+        self.user_properties.append((RECORD, _record(self.program, result)))
         if result.update is not None and self.config.getoption("update_output"):
             self._require_showable(result.update)
         elif result.status == "failed":
@@ -180,8 +181,9 @@ def collect(
     return None
 
 
-def _record(result: Result) -> dict[str, Any]:
-    return {**asdict(result), "message": list(result.message)}
+def _record(program: Program, result: Result) -> dict[str, Any]:
+    of_program = {"kind": program.kind, "code": code_of(program)}
+    return {**of_program, **asdict(result), "message": list(result.message)}
 
 
 def _describe(program: Program, result: Result) -> str:

@@ -25,6 +25,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         CUDA_FLAG, action="store_true", help="fail unless a block tagged .gpu ran on a CUDA device"
     )
+    group.addoption(
+        "--record", metavar="FILE", help="write what happened to each block to FILE, as JSON"
+    )
     parser.addini("ranks_timeout", "seconds for all ranks of a block", type="float", default=30.0)
 
 
@@ -115,9 +118,14 @@ class Pages:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write new outputs, and fail a run that required CUDA and did not use it."""
+        """Write outputs and the record; fail a run that required CUDA and did not use it."""
         if self.config.getoption("update_output"):
             _write_outputs(self.files)
+        if (file := self.config.getoption("record")) and not self.is_worker:
+            from livepages import record
+
+            run = record.of_run(self.records, self.config.rootpath)
+            record.write(self.config.invocation_params.dir / file, run)
         if self.config.getoption("require_cuda") and not self.is_worker and not self._used_cuda():
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

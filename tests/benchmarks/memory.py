@@ -1,13 +1,10 @@
 """Peak live bytes of one update by accumulation, next to what the batch size alone would give."""
 
-import itertools
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
-from torch.profiler import ProfilerActivity, profile
 
 import gradstep
+from gradstep import peak_live_bytes
 
 from .timing import table
 
@@ -27,15 +24,6 @@ def report() -> str:
     ]
     title = f"Peak live bytes of one update, {ROWS} rows, small transformer, float32, SGD"
     return table(title, ["microbatches x rows", "measured", "fixed + rows x bytes a row"], rows)
-
-
-def peak_live_bytes(function: Callable[[], object]) -> int:
-    """The most bytes that were allocated at once while `function` ran, from torch's profiler."""
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as record:
-        function()
-    events = [e for e in record.profiler.kineto_results.events() if e.name() == "[memory]"]
-    events.sort(key=lambda event: event.start_ns())
-    return max(itertools.accumulate(event.nbytes() for event in events))
 
 
 class Transformer(torch.nn.Module):

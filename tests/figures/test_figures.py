@@ -7,7 +7,7 @@ import re
 import pytest
 import torch
 from snippets import amp_order, bad_batch, norm_log
-from snippets.figures import FIGURES, clip_geometry, clocks, decay, mean_of_means
+from snippets.figures import FIGURES, clip_geometry, clocks, decay, mean_of_means, segment_peak
 from snippets.figures.theme import FOLDER, THEMES, Theme, render
 
 from gradstep import clip_grad_norm_, global_norm
@@ -130,3 +130,12 @@ def test_decay_of_twice_lies_on_that_of_twice_as_many_updates() -> None:
     assert ends == pytest.approx([0.975, 0.951, 0.905, 0.905], abs=5e-4)
     twice = decay.path(50, 0.2)
     assert twice == pytest.approx(decay.path(100, 0.1)[::2], abs=1e-4)
+
+
+def test_segment_peak_lies_on_the_model_with_its_least_at_the_root() -> None:
+    found = {segment: segment_peak.measured(segment) for segment in segment_peak.SEGMENTS}
+    # a tenth of an activation: the gradients of the weights
+    model = {segment: 64 / segment + segment for segment in segment_peak.SEGMENTS}
+    assert found == pytest.approx(model, abs=0.1)
+    assert min(found, key=found.__getitem__) == 8
+    assert segment_peak.measured() == pytest.approx(65, abs=0.1)

@@ -17,6 +17,15 @@ class DeviceNorm(NamedTuple):
     scale: Tensor
     ratio: Tensor
 
+    @property
+    def value(self) -> Tensor:
+        """The norm itself; infinite when it is beyond float64."""
+        return self.scale * self.ratio
+
+    def divided(self, divisor: float) -> "DeviceNorm":
+        """The norm of the entries divided by `divisor`."""
+        return self._replace(scale=self.scale / divisor)
+
 
 def measure_on_device(gradients: Gradients, order: float) -> DeviceNorm:
     """The p-norm in float64: one read for p = 2 up to float32 and for inf, else two."""
@@ -38,34 +47,52 @@ def clip_norm_on_device(
     gradients: Gradients, bound: float, order: float, policy: Nonfinite, divisor: float = 1.0
 ) -> Tensor:
     """`clip_grad_norm_` by a coefficient that stays on the device, 1 where nothing clips."""
-    scale, ratio = measure_on_device(gradients, order)
-    scale = scale / divisor
-    finite = scale.isfinite()
-    if policy == "raise" and not finite:  # the one synchronization
+    norm = measure_on_device(gradients, order).divided(divisor)
+    if policy == "raise" and not norm.scale.isfinite():  # the one synchronization
         raise gradients.error()
-    value = scale * ratio
     entries = sum(map(Tensor.numel, gradients.tensors))
     target = clip_target(bound, order, entries, gradients.precision())
-    limit = bound if divisor == 1 else target  # a division rounds, too
-    shrink = torch.where(value > limit, target / scale / ratio, 1.0)
-    coefficient = torch.where(finite, shrink / divisor, 1.0)
-    for (device, dtype), places in _groups([writable(g) for g in gradients.tensors]):
-        # half precision multiplies by the whole coefficient, not by its own rounding of it
-        precise = coefficient.dtype if dtype in HALF else dtype.to_real()
-        torch._foreach_mul_(places, coefficient.to(device, precise))
-    return value
+    scale_on_device(gradients.tensors, coefficient_on_device(norm, bound, target, divisor))
+    return norm.value
 
 
 @torch.no_grad()
 def clip_value_on_device(gradients: Gradients, bound: float, policy: Nonfinite) -> None:
     """`clip_grad_value_` by a limit that stays on the device, infinite where nothing clips."""
-    parts = list(coordinates(gradients.tensors))
-    finite = _norms(parts, torch.inf).max().isfinite()
+    finite = largest_on_device(gradients.tensors).isfinite()
     if policy == "raise" and not finite:  # the one synchronization
         raise gradients.error()
-    for part in parts:
-        here = finite.to(part.device)
-        limit = torch.where(here, at_most(bound, part.dtype), torch.inf).to(part.dtype)
+    limit_on_device(gradients.tensors, bound, finite)
+
+
+def coefficient_on_device(
+    norm: DeviceNorm, bound: float, target: float | Tensor, divisor: float
+) -> Tensor:
+    """The factor for all gradients, 1 where one is not finite."""
+    limit = bound if divisor == 1 else target  # a division rounds, too
+    shrink = torch.where(norm.value > limit, target / norm.scale / norm.ratio, 1.0)
+    return torch.where(norm.scale.isfinite(), shrink / divisor, 1.0)
+
+
+def scale_on_device(tensors: list[Tensor], coefficient: Tensor) -> None:
+    """Multiply all of them by a tensor without dimensions."""
+    for (device, dtype), places in _groups([writable(g) for g in tensors]):
+        # half precision multiplies by the whole coefficient, not by its own rounding of it
+        precise = coefficient.dtype if dtype in HALF else dtype.to_real()
+        torch._foreach_mul_(places, coefficient.to(device, precise))
+
+
+def largest_on_device(tensors: list[Tensor]) -> Tensor:
+    """The largest magnitude of a coordinate; NaN if there is one."""
+    return _norms(list(coordinates(tensors)), torch.inf).max()
+
+
+def limit_on_device(tensors: list[Tensor], bound: float, finite: Tensor) -> None:
+    """Clamp every coordinate, or none where not all is finite."""
+    for part in coordinates(tensors):
+        # in its own dtype: a Python number in torch.where() would be rounded to float32
+        limit = torch.full_like(finite, at_most(bound, part.dtype), dtype=part.dtype)
+        limit = limit.masked_fill_(~finite, torch.inf).to(part.device)
         part.clamp_(-limit, limit)
 
 
@@ -77,7 +104,8 @@ def _norms(tensors: list[Tensor], order: float) -> Tensor:
         for _, group in _groups(tensors)
         for norm in torch._foreach_norm(group, order, dtype=wide)
     )
-    return torch.stack(list(norms))
+    # no tensor, or none with entries, as on a rank that got an empty shard of each
+    return torch.stack(list(norms) or [torch.zeros((), dtype=wide, device=tensors[0].device)])
 
 
 def _groups(

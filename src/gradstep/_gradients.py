@@ -32,6 +32,7 @@ class Gradients(NamedTuple):
     on_cpu: bool
     plain: bool  # all of them are dense and real, so that none needs another view
     source: Sequence[Any]
+    sharded: bool  # some are DTensors, which hold their entries on several ranks
 
     def precision(self) -> Precision:
         """How coarsely they are stored."""
@@ -50,16 +51,28 @@ class Gradients(NamedTuple):
     def error(self) -> NonfiniteGradientError:
         """The error that names the first gradient with a NaN or an infinity."""
         for gradient in self.tensors:
-            values = entries(gradient)
-            wrong = values[~torch.isfinite(values)]
-            if wrong.numel():
-                return NonfiniteGradientError(
-                    f"{self.called(gradient)} is not finite: {wrong.numel()} of {values.numel()} "
-                    f"entries, the first is {wrong[0].item()}. No gradient was changed. Look at "
-                    "the loss and the data of this window; or pass nonfinite='leave' and skip the "
-                    "update when the returned norm is not finite."
-                )
+            found = nonfinite_entries(gradient)
+            if found:
+                return nonfinite_error(f"{self.called(gradient)} {found}")
         raise AssertionError("the norm says nonfinite, every entry is finite")
+
+
+def nonfinite_entries(gradient: Tensor) -> str | None:
+    """What a message says of the NaN and infinite entries of a tensor; None without any."""
+    values = entries(gradient)
+    wrong = values[~torch.isfinite(values)]
+    if not wrong.numel():
+        return None
+    count = f"{wrong.numel()} of {values.numel()} entries"
+    return f"is not finite: {count}, the first is {wrong[0].item()}"
+
+
+def nonfinite_error(fault: str) -> NonfiniteGradientError:
+    """The error for a gradient that is not finite."""
+    return NonfiniteGradientError(
+        f"{fault}. No gradient was changed. Look at the loss and the data of this window; or pass "
+        "nonfinite='leave' and skip the update when the returned norm is not finite."
+    )
 
 
 def gradients_of(parameters: Parameters) -> Gradients:
@@ -125,12 +138,8 @@ def _refuse_others(argument: str, owners: list[Any], cure: str) -> None:
 def _checked(tensors: list[Tensor], source: Sequence[Any]) -> Gradients:
     dtypes = {g.dtype for g in tensors}
     plain = {g.layout for g in tensors} <= {torch.strided} and not any(d.is_complex for d in dtypes)
-    gradients = Gradients(tensors, dtypes, all(g.is_cpu for g in tensors), plain, source)
-    if any(hasattr(kind, "full_tensor") for kind in set(map(type, tensors))):
-        raise TypeError(
-            "a gradient is a DTensor: the norm of this rank's shard is not the norm of the "
-            "gradient. Use torch.nn.utils.clip_grad_norm_ where the model is sharded."
-        )
+    sharded = any(hasattr(kind, "full_tensor") for kind in set(map(type, tensors)))
+    gradients = Gradients(tensors, dtypes, all(g.is_cpu for g in tensors), plain, source, sharded)
     for dtype in dtypes - PRECISIONS.keys():
         wrong = next(g for g in tensors if g.dtype is dtype)
         raise TypeError(

@@ -175,8 +175,19 @@ class Precision(NamedTuple):
         return self.epsilon < 1e-12
 
 
-def clip_target(max_norm: float, order: float, entries: int, precision: Precision) -> float:
-    """The norm to scale to, so that what is stored measures at most `max_norm` again.
+class Margin(NamedTuple):
+    """By how much to stay below a bound, so that what is stored measures at most the bound."""
+
+    relative: float
+    absolute: float
+
+    def below(self, bound: float) -> float:
+        """The norm to scale to."""
+        return max(0.0, bound * (1 - self.relative) - self.absolute)
+
+
+def margin(order: float, entries: int, precision: Precision) -> Margin:
+    """The margin for `entries` of a precision.
 
     Rounding to the stored dtype adds to an entry at most epsilon / 2 of it, or half the
     smallest spacing. The true norm is kept below the bound by one error of measurement and
@@ -189,8 +200,12 @@ def clip_target(max_norm: float, order: float, entries: int, precision: Precisio
         # and 5 to join them, of which the root takes half; they count twice. Rounding the
         # coefficient to float32 counts once
         relative = precision.epsilon / 2 + 2 * 3e-8 * min(entries, 37) + 6e-8
-    absolute = precision.spacing / 2 * math.pow(entries, 1 / order)
-    return max(0.0, max_norm * (1 - relative) - absolute)
+    return Margin(relative, precision.spacing / 2 * math.pow(entries, 1 / order))
+
+
+def clip_target(max_norm: float, order: float, entries: int, precision: Precision) -> float:
+    """The norm to scale to, so that what is stored measures at most `max_norm` again."""
+    return margin(order, entries, precision).below(max_norm)
 
 
 def steps(coefficient: float) -> Iterator[float]:

@@ -2,6 +2,7 @@
 
 import collections
 import copy
+import itertools
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
@@ -46,10 +47,22 @@ def checked_part(name: str, part: Any) -> Stateful:
     return stateful
 
 
-def checked_state(name: str, part: Stateful) -> Any:
+def is_shard(value: Any) -> bool:
+    """Whether this is a DTensor, of which each rank holds a part."""
+    return isinstance(value, Tensor) and hasattr(type(value), "full_tensor")
+
+
+def sharded(parts: Mapping[str, Stateful]) -> bool:
+    """Whether a parameter of a model or of an optimizer is a DTensor."""
+    models = (part for part in parts.values() if isinstance(part, Module))
+    parameters = itertools.chain.from_iterable(model.parameters() for model in models)
+    return any(map(is_shard, itertools.chain(parameters, (p for p, _ in optimized(parts)))))
+
+
+def checked_state(name: str, part: Stateful, shards: bool = False) -> Any:
     """The state of a part, if it consists of data that is safe to load again."""
     state = part.state_dict()
-    fault = next(_strangers(state, f"the state of {name}"), None)
+    fault = next(_strangers(state, f"the state of {name}", shards), None)
     if fault:
         raise TypeError(
             f"{fault}, which a state file does not keep. Turn it into tensors, numbers, strings, "
@@ -58,21 +71,23 @@ def checked_state(name: str, part: Stateful) -> Any:
     return state
 
 
-def _strangers(value: Any, place: str) -> Iterator[str]:
+def _strangers(value: Any, place: str, shards: bool) -> Iterator[str]:
     kind = type(value)
     if kind in MAPPINGS:
         for key, entry in value.items():
-            yield from _strangers(key, f"{place}, a key")
-            yield from _strangers(entry, f"{place}[{key!r}]")
+            yield from _strangers(key, f"{place}, a key", shards)
+            yield from _strangers(entry, f"{place}[{key!r}]", shards)
     elif kind in SEQUENCES:
         for index, entry in enumerate(value):
-            yield from _strangers(entry, f"{place}[{index}]")
-    elif kind not in PLAIN + TENSORS:
+            yield from _strangers(entry, f"{place}[{index}]", shards)
+    elif kind not in PLAIN + TENSORS and not (shards and is_shard(value)):
         yield f"{place} is of type {kind.__name__}"
 
 
 def copied(value: Any) -> Any:
-    """A copy in host memory that no later update can reach."""
+    """A copy that no later update can reach: in host memory, but for shards."""
+    if is_shard(value):
+        return value.detach().clone()
     if isinstance(value, Tensor):
         return value.detach().to("cpu", copy=True)
     if isinstance(value, dict):
@@ -105,11 +120,18 @@ def difference(one: Any, other: Any, place: str) -> str | None:
 
 
 def _same_tensor(one: Tensor, other: Tensor) -> bool:
+    if is_shard(one) and is_shard(other):
+        one, other = _shard(one), _shard(other)
     if (one.dtype, one.shape, one.layout) != (other.dtype, other.shape, other.layout):
         return False
     if one.layout is not torch.strided:
         one, other = one.to_dense(), other.to_dense()
     return torch.equal(_bytes(one), _bytes(other.to(one.device)))
+
+
+def _shard(tensor: Any) -> Tensor:
+    shard: Tensor = tensor.detach().to_local()
+    return shard
 
 
 def _bytes(tensor: Tensor) -> Tensor:
@@ -151,6 +173,9 @@ def _by_place(parts: Mapping[str, Stateful]) -> Iterator[tuple[str, tuple[Tensor
 
 def _kind(part: Any) -> str:
     name = type(part).__name__
+    bases = type(part).__bases__
+    if bases[0].__name__ == "FSDPModule":  # fully_shard has put it before the model's own class
+        name = bases[1].__name__
     if isinstance(part, torch.amp.GradScaler) and not part.is_enabled():
         return f"{name}, disabled"
     inner = getattr(part, "_schedulers", None)  # of SequentialLR and ChainedScheduler

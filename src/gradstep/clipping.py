@@ -1,25 +1,19 @@
 """Clip gradients by global norm or by value: torch's signatures, a firmer contract."""
 
 from collections.abc import Iterable
-from typing import SupportsFloat
+from typing import TYPE_CHECKING, SupportsFloat
 
 import torch
 from torch import Tensor
 
 from ._arguments import Nonfinite, at_least_zero, divisor_above_zero, nonfinite_policy, norm_order
+from ._cpu import clip_norm_on_cpu, limit_on_cpu, measure_on_cpu
 from ._device import clip_norm_on_device, clip_value_on_device, measure_on_device
-from ._gradients import (
-    Gradients,
-    Parameters,
-    at_most,
-    coordinates,
-    cpu_blocks,
-    given_gradients,
-    gradients_of,
-    real_entries,
-    writable,
-)
-from ._norms import Norm, clip_target, measure, steps
+from ._gradients import Parameters, given_gradients, gradients_of
+from ._norms import clip_target
+
+if TYPE_CHECKING:
+    from torch.distributed import ProcessGroup
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "global_norm"]
 
@@ -30,21 +24,26 @@ def global_norm(
     norm_type: SupportsFloat | str = 2.0,
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
+    *,
+    process_group: "ProcessGroup | None" = None,
 ) -> Tensor:
     """Measure the norm of all gradients read as one vector, and change nothing.
 
     The norm is right for every finite gradient: squares that overflow or underflow
     float32 are taken in float64, and half precision is widened first. It does not
-    depend on how the entries are split into tensors (relative error at most 1e-6).
+    depend on how the entries are split into tensors, shards or ranks (relative error at
+    most 1e-6).
 
     Args:
         tensors: Gradients of any shapes, or one of them. `None` entries are skipped and
             a tensor that is listed twice counts once. Dtypes may be mixed: float16,
-            bfloat16, float32, float64, complex64, complex128, strided or sparse.
+            bfloat16, float32, float64, complex64, complex128, strided or sparse. DTensors as
+            for [`clip_grad_norm_`][gradstep.clip_grad_norm_].
         norm_type: The p of the p-norm, greater than 0; `float("inf")` or `"inf"` for the
             largest magnitude.
         error_if_nonfinite: Raise where an entry is NaN or infinite.
         foreach: Accepted as torch accepts it; the result never depends on it.
+        process_group: As for [`clip_grad_norm_`][gradstep.clip_grad_norm_].
 
     Returns:
         A float64 tensor without dimensions, on the device of the first gradient: 0 for
@@ -69,12 +68,17 @@ def global_norm(
     """
     order = norm_order(norm_type)
     gradients = given_gradients(tensors)
+    if gradients.sharded or process_group is not None:
+        from ._sharded import norm_everywhere
+
+        policy = nonfinite_policy("leave", error_if_nonfinite)
+        return norm_everywhere(gradients, process_group, order, policy)
     if not gradients.on_cpu:
         norm = measure_on_device(gradients, order)
         if error_if_nonfinite and not norm.scale.isfinite():
             raise gradients.error()
         return norm.scale * norm.ratio
-    measured = _measure(gradients, order)
+    measured = measure_on_cpu(gradients, order)
     if error_if_nonfinite and not measured.finite:
         raise gradients.error()
     return torch.tensor(measured.value, dtype=torch.float64)
@@ -89,6 +93,7 @@ def clip_grad_norm_(
     *,
     nonfinite: Nonfinite = "raise",
     divide_by: SupportsFloat = 1.0,
+    process_group: "ProcessGroup | None" = None,
 ) -> Tensor:
     """Scale all gradients in place by one factor, so that their norm is at most `max_norm`.
 
@@ -99,6 +104,14 @@ def clip_grad_norm_(
        thresholds included, and a second call changes nothing.
     4. A NaN or an infinity is told from a norm that is merely large. No gradient is
        ever half-written.
+
+    All of it holds across ranks. A DTensor counts as the gradient it stands for: `Shard`s
+    of any size add up, copies count once, `Partial` summands are added first. Lists may mix
+    meshes and plain gradients, which are taken to be the same on every rank. Each rank of a
+    mesh makes the same call, gets the same norm and applies the same coefficient; a NaN on
+    one rank raises on all. This takes one all-gather of a few numbers for each group of
+    ranks (FSDP2 or tensor parallelism: one; both: two; one more for `process_group`) and an
+    all-reduce for the `Partial` gradients of each group and dtype.
 
     On CUDA the default needs one synchronization, to know whether to raise;
     `nonfinite="leave"` needs none.
@@ -119,6 +132,9 @@ def clip_grad_norm_(
         divide_by: Divide the gradients by this first, greater than 0: a loss scale, the
             denominator of a loss sum, or their product. Division and clipping share one
             write.
+        process_group: Ranks that hold different parameters, such as the stages of a
+            pipeline: their gradients are one vector. Every rank of it calls, also one
+            without gradients. A parameter that several stages hold goes to one of them.
 
     Returns:
         The norm after division and before clipping: a float64 tensor without dimensions, on
@@ -128,7 +144,8 @@ def clip_grad_norm_(
         TypeError: `parameters` holds something else than tensors, a gradient has a dtype
             without a norm, or a number was expected.
         ValueError: `max_norm` is negative or NaN; `norm_type` is 0, negative or NaN;
-            `divide_by` is not a finite number above 0.
+            `divide_by` is not a finite number above 0; a DTensor is `Partial` otherwise than
+            by summands, or lies on ranks of `process_group`, or not on this one.
         NonfiniteGradientError: The policy is `"raise"` and an entry is NaN or infinite.
 
     Examples:
@@ -150,18 +167,19 @@ def clip_grad_norm_(
     policy = nonfinite_policy(nonfinite, error_if_nonfinite)
     divisor = divisor_above_zero(divide_by)
     gradients = gradients_of(parameters)
+    if gradients.sharded or process_group is not None:
+        from ._sharded import clip_norm_everywhere
+
+        return clip_norm_everywhere(gradients, process_group, bound, order, policy, divisor)
     if not gradients.on_cpu:
         return clip_norm_on_device(gradients, bound, order, policy, divisor)
-    norm = _measure(gradients, order).divided(divisor)
+    norm = measure_on_cpu(gradients, order).divided(divisor)
     if not norm.finite:
         if policy == "raise":
             raise gradients.error()
     elif norm.value > bound or divisor != 1:
-        precision = gradients.precision()
-        target = clip_target(bound, order, norm.entries, precision)
-        # a division rounds, too: at the bound itself it could end above it
-        shrink = target / norm.scale / norm.ratio if norm.value > target else 1.0
-        _scale_(gradients, shrink / divisor, torch.float64 if precision.double else torch.float32)
+        target = clip_target(bound, order, norm.entries, gradients.precision())
+        clip_norm_on_cpu(gradients, norm, target, divisor)
     return torch.tensor(norm.value, dtype=torch.float64)
 
 
@@ -171,6 +189,7 @@ def clip_grad_value_(
     foreach: bool | None = None,
     *,
     nonfinite: Nonfinite = "raise",
+    process_group: "ProcessGroup | None" = None,
 ) -> None:
     """Limit every coordinate of every gradient in place to [-`clip_value`, `clip_value`].
 
@@ -185,6 +204,8 @@ def clip_grad_value_(
         foreach: Accepted as torch accepts it; the result never depends on it.
         nonfinite: What happens where an entry is NaN or infinite. `"raise"`: an error
             that names the parameter. `"leave"`: every gradient stays as it is.
+        process_group: As for [`clip_grad_norm_`][gradstep.clip_grad_norm_]: the policy is
+            then the same on all its ranks.
 
     Raises:
         TypeError: `parameters` holds something else than tensors, a gradient has a dtype
@@ -206,37 +227,15 @@ def clip_grad_value_(
     bound = at_least_zero("clip_value", clip_value)
     policy = nonfinite_policy(nonfinite)
     gradients = gradients_of(parameters)
+    if gradients.sharded or process_group is not None:
+        from ._sharded import clip_value_everywhere
+
+        return clip_value_everywhere(gradients, process_group, bound, policy)
     if not gradients.on_cpu:
         return clip_value_on_device(gradients, bound, policy)
-    largest = _measure(gradients, torch.inf, coordinatewise=True)
+    largest = measure_on_cpu(gradients, torch.inf, coordinatewise=True)
     if not largest.finite:
         if policy == "raise":
             raise gradients.error()
     elif largest.value > bound:
-        _limit_(gradients, bound)
-
-
-def _measure(gradients: Gradients, order: float, coordinatewise: bool = False) -> Norm:
-    tensors = gradients.tensors
-    if not gradients.plain:
-        view_order = 2 if coordinatewise else order
-        tensors = [real_entries(gradient, view_order) for gradient in tensors]
-    return measure(lambda: cpu_blocks(tensors), order)
-
-
-@torch.no_grad()
-def _scale_(gradients: Gradients, coefficient: float, wide: torch.dtype) -> None:
-    places = gradients.tensors
-    if not (gradients.plain and all(map(Tensor.is_contiguous, places))):
-        places = [writable(gradient) for gradient in places]
-    for step in steps(coefficient):
-        # a tensor, not a Python number: three times as fast for many small gradients, and
-        # half precision multiplies by all of it instead of its own rounding of it
-        torch._foreach_mul_(places, torch.tensor(step, dtype=wide))
-
-
-@torch.no_grad()
-def _limit_(gradients: Gradients, bound: float) -> None:
-    for part in coordinates(gradients.tensors):
-        limit = at_most(bound, part.dtype)
-        part.clamp_(-limit, limit)
+        limit_on_cpu(gradients, bound)

@@ -1,7 +1,7 @@
 """Save and load everything that a run needs to continue bit for bit."""
 
 import copy
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ from ._parts import (
     copied,
     difference,
     optimized,
+    sharded,
     structure,
 )
 from ._random_state import random_state, set_random_state
@@ -43,8 +44,13 @@ class TrainingState:
     file. What no part holds is for the program to build again: the model's code, train or
     eval mode, buffers that are not persistent, data itself.
 
-    Each process saves to a path of its own. Tensor subclasses such as DTensor are refused:
-    sharded models belong to `torch.distributed.checkpoint`.
+    Each process saves to a path of its own, unless parameters are DTensors (FSDP2, tensor
+    parallelism). Then the path is one directory for all ranks, on a file system that they
+    share; every rank calls `save` and `load`, and what one cannot do none does. The shards
+    may be loaded by another number of ranks, or by another mesh. With the same number, each
+    rank continues its own generators, and its own part where ranks differ in it, such as a
+    data cursor. With another, a part must be the same on all ranks; each rank that the file
+    knows continues that rank's generators, and further ranks keep the ones they have.
 
     Args:
         model: The model whose gradients are accumulated.
@@ -106,26 +112,27 @@ class TrainingState:
         """Write the state to `path`, whole or not at all, and wait until it is on the disk.
 
         Killed at any moment, the process leaves the previous file or the new one. What else
-        it leaves, one `.partial` file beside it, the next save removes.
+        it leaves, a `.partial` file beside it or a folder of shards, the next save removes.
 
         Args:
-            path: The file to write or to replace. Its directory must exist.
+            path: The file to write or to replace, or the directory of a sharded run. The
+                directory that holds it must exist.
 
         Raises:
             TrainingStateError: A parameter holds a gradient: the window is not complete, and
-                what it has accumulated would be lost.
+                what it has accumulated would be lost. Of a sharded run also: another rank
+                could not save, or has other parts.
             TypeError: The state of a part holds more than tensors, plain values and
                 containers of them, so that loading it could run foreign code.
             OSError: The file cannot be written, for example on a full disk. The previous
                 file is still there.
         """
-        _refuse_pending_gradients(self._parts)
-        document = {
-            "structure": structure(self._parts),
-            "parts": self._states(),
-            "random": random_state(),  # last: a loader may draw a seed when asked for its state
-        }
-        write(path, document)
+        if not sharded(self._parts):
+            write(path, self._document())
+            return
+        from ._sharded_state import write_together
+
+        write_together(path, self._document, self._parts)
 
     def load(self, path: Place) -> None:
         """Continue from the state in `path`: all parts and generators, or none.
@@ -134,33 +141,61 @@ class TrainingState:
         file, and a copy to go back to, are in memory meanwhile.
 
         Args:
-            path: A file that `save` has written.
+            path: What `save` has written.
 
         Raises:
             TrainingStateError: The file is damaged, is no training state or is in another
                 format; it was saved with other parts, names, shapes, dtypes, optimizers,
                 schedulers or CUDA devices; or a part did not take its state.
-            OSError: There is no such file, or it cannot be read.
+            OSError: There is no such file, or it cannot be read. Where that is so on another rank
+                only, a `TrainingStateError`.
         """
-        document = read(path)
-        _refuse_other_run(path, document["structure"], structure(self._parts))
+        here = structure(self._parts)
+        if not sharded(self._parts):
+            document = read(path)
+            _refuse_other_run(path, document["structure"], here)
+            self._continue(path, document["parts"], document["random"], nullcontext())
+            return
+        from ._sharded_state import read_together, together
+
+        states, random = read_together(
+            path, lambda saved: _refuse_other_run(path, saved, here), self._parts
+        )
+        self._continue(path, states, random, together(""))
+
+    def _continue(
+        self, path: Place, loaded: dict[str, Any], random: Any, agreed: AbstractContextManager[None]
+    ) -> None:
+        """Load all states and, unless it is None, the random state; or put back all."""
         randomness, states = random_state(), copied(self._states())
         try:
-            for name, part in self._parts.items():
-                _load_part(name, part, document["parts"][name])
-            set_random_state(document["random"])
+            with agreed:
+                for name, part in self._parts.items():
+                    _load_part(name, part, loaded[name])
+                if random is not None:
+                    set_random_state(random)
         except BaseException as error:
             lost = self._put_back(states)
             set_random_state(randomness)
             if not isinstance(error, Exception):
                 raise  # such as KeyboardInterrupt
             outcome = f"Not put back: {', '.join(lost)}." if lost else "Nothing was changed."
-            raise TrainingStateError(f"{path} cannot be loaded: {error}. {outcome}") from error
+            reason = str(error).rstrip(".")
+            raise TrainingStateError(f"{path} cannot be loaded: {reason}. {outcome}") from error
         for parameter, _ in optimized(self._parts):
             parameter.grad = None
 
+    def _document(self) -> dict[str, Any]:
+        _refuse_pending_gradients(self._parts)
+        return {
+            "structure": structure(self._parts),
+            "parts": self._states(),
+            "random": random_state(),  # last: a loader may draw a seed when asked for its state
+        }
+
     def _states(self) -> dict[str, Any]:
-        return {name: checked_state(name, part) for name, part in self._parts.items()}
+        shards = sharded(self._parts)
+        return {name: checked_state(name, part, shards) for name, part in self._parts.items()}
 
     def _put_back(self, states: dict[str, Any]) -> list[str]:
         """Load the states of before, and return the names of parts that refuse even those."""

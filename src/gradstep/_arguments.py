@@ -29,13 +29,14 @@ def at_least_zero(argument: str, value: SupportsFloat) -> float:
     return bound
 
 
-def divisor_above_zero(divide_by: SupportsFloat) -> float:
-    """A divisor for gradients."""
+def divisor_from(divide_by: SupportsFloat) -> float:
+    """A divisor that leaves finite gradients finite."""
     divisor = number("divide_by", divide_by)
-    if not 0 < divisor < math.inf:
+    if not 1 <= divisor < math.inf:
         raise ValueError(
-            f"divide_by must be a finite number above 0, got {divisor}. A window without targets "
-            "has no mean: leave it out."
+            f"divide_by must be a finite number of at least 1, got {divisor}: a smaller one could "
+            "make finite gradients infinite. Multiply the loss before backward() instead; a window "
+            "without targets has no mean."
         )
     return divisor
 
@@ -66,7 +67,7 @@ def number(argument: str, value: SupportsFloat | str) -> float:
     if not isinstance(value, (str, bytes, bool)):
         try:
             return float(value)
-        except (TypeError, ValueError, RuntimeError):  # not a number; more than one entry
+        except (TypeError, ValueError, RuntimeError, OverflowError):  # no number; too many
             pass
     raise TypeError(
         f"{argument} must be a number, got {value!r} of type {type(value).__name__}. "

@@ -44,7 +44,8 @@ class Gradients(NamedTuple):
             name, owner = _named(index, entry)
             if owner is gradient:
                 return f"gradient {name}"
-            if owner is not None and owner.is_leaf and owner.grad is gradient:
+            kept = owner is not None and (owner.is_leaf or owner.retains_grad)
+            if kept and owner.grad is gradient:
                 return f"the gradient of parameter {name}"
         raise AssertionError("a gradient that the caller did not pass")
 
@@ -76,14 +77,14 @@ def nonfinite_error(fault: str) -> NonfiniteGradientError:
 
 
 def gradients_of(parameters: Parameters) -> Gradients:
-    """The gradients of `parameters`; a parameter listed twice counts once, None not at all."""
+    """The gradients of `parameters`; one that is listed or shared twice counts once."""
     source = _listed(parameters)
     owners = source
     if tuple in set(map(type, source)):
         owners = [_named(index, entry)[1] for index, entry in enumerate(source)]
     _refuse_others("parameters", owners, "model.parameters()")
     # the one loop over all parameters: many small ones are a case that counts
-    found = {id(owner): g for owner in owners if (g := owner.grad) is not None}
+    found = {id(g): g for owner in owners if (g := owner.grad) is not None}
     return _checked(list(found.values()), source)
 
 

@@ -148,7 +148,12 @@ def _scaled(blocks: Blocks, order: float) -> Norm:
     powers = (
         np.sum(np.abs(chunk.astype(np.float64) / largest) ** order) for chunk in _chunks(blocks())
     )
-    return Norm(largest, math.pow(math.fsum(powers), 1 / order), entries)
+    try:
+        return Norm(largest, math.pow(math.fsum(powers), 1 / order), entries)
+    except OverflowError:
+        raise ValueError(
+            f"norm_type {order} gives {entries} entries a norm beyond float64. Use a larger one."
+        ) from None
 
 
 def _chunks(blocks: Iterable[list[Array]]) -> Iterator[Array]:

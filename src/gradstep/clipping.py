@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, SupportsFloat
 import torch
 from torch import Tensor
 
-from ._arguments import Nonfinite, at_least_zero, divisor_above_zero, nonfinite_policy, norm_order
+from ._arguments import Nonfinite, at_least_zero, divisor_from, nonfinite_policy, norm_order
 from ._cpu import clip_norm_on_cpu, limit_on_cpu, measure_on_cpu
 from ._device import clip_norm_on_device, clip_value_on_device, measure_on_device
 from ._gradients import Parameters, given_gradients, gradients_of
@@ -129,7 +129,7 @@ def clip_grad_norm_(
         nonfinite: What happens where an entry is NaN or infinite. `"raise"`: an error
             that names the parameter. `"leave"`: every gradient stays as it is, and the
             returned norm, NaN or infinite, reports it.
-        divide_by: Divide the gradients by this first, greater than 0: a loss scale, the
+        divide_by: Divide the gradients by this first, at least 1: a loss scale, the
             denominator of a loss sum, or their product. Division and clipping share one
             write.
         process_group: Ranks that hold different parameters, such as the stages of a
@@ -144,7 +144,7 @@ def clip_grad_norm_(
         TypeError: `parameters` holds something else than tensors, a gradient has a dtype
             without a norm, or a number was expected.
         ValueError: `max_norm` is negative or NaN; `norm_type` is 0, negative or NaN;
-            `divide_by` is not a finite number above 0; a DTensor is `Partial` otherwise than
+            `divide_by` is not a finite number of at least 1; a DTensor is `Partial` otherwise than
             by summands, or lies on ranks of `process_group`, or not on this one.
         NonfiniteGradientError: The policy is `"raise"` and an entry is NaN or infinite.
 
@@ -165,7 +165,7 @@ def clip_grad_norm_(
     bound = at_least_zero("max_norm", max_norm)
     order = norm_order(norm_type)
     policy = nonfinite_policy(nonfinite, error_if_nonfinite)
-    divisor = divisor_above_zero(divide_by)
+    divisor = divisor_from(divide_by)
     gradients = gradients_of(parameters)
     if gradients.sharded or process_group is not None:
         from ._sharded import clip_norm_everywhere

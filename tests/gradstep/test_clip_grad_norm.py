@@ -178,6 +178,12 @@ def test_a_parameter_listed_twice_counts_once() -> None:
     torch.testing.assert_close(weight.grad, torch.tensor([0.6, 0.8]))
 
 
+def test_a_gradient_that_two_parameters_share_counts_once() -> None:
+    shared = torch.tensor([3.0, 4.0])
+    assert gradstep.clip_grad_norm_(oracle.parameters_with(shared, shared), 1.0) == 5
+    torch.testing.assert_close(shared, torch.tensor([0.6, 0.8]))
+
+
 def test_every_kind_of_iterable_is_taken() -> None:
     for shape in (
         lambda model: model.parameters(),

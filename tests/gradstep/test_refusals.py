@@ -77,9 +77,9 @@ def test_a_used_up_generator_warns_its_caller(clip: Callable[..., Any]) -> None:
     assert caught[0].filename == __file__
 
 
-@pytest.mark.parametrize("divisor", [0, -2.0, math.inf, math.nan])
+@pytest.mark.parametrize("divisor", [0, -2.0, 0.5, math.inf, math.nan])
 def test_divisors_that_are_none_are_refused(model: torch.nn.Module, divisor: float) -> None:
-    message = rf"divide_by must be a finite number above 0, got {float(divisor)}\."
+    message = rf"divide_by must be a finite number of at least 1, got {float(divisor)}: "
     with untouched(*gradients(model)), pytest.raises(ValueError, match=message):
         clip_grad_norm_(model.parameters(), 1.0, divide_by=divisor)
 
@@ -165,3 +165,19 @@ def test_a_dtype_without_a_norm_is_named(clip: Callable[..., Any]) -> None:
     message = r"gradient of parameter w has dtype torch\.float8_e4m3fn; supported are float16"
     with pytest.raises(TypeError, match=message):
         clip([("w", parameter)], 1.0)
+
+
+def test_numbers_beyond_float64_are_refused(model: torch.nn.Module) -> None:
+    with untouched(*gradients(model)):
+        with pytest.raises(TypeError, match="max_norm must be a number, got 1000"):
+            clip_grad_norm_(model.parameters(), 10**400)
+        with pytest.raises(ValueError, match=r"norm_type 0\.0001 gives 9 entries a norm beyond"):
+            clip_grad_norm_(model.parameters(), 1.0, 1e-4)
+
+
+def test_a_kept_gradient_of_an_inner_tensor_is_named() -> None:
+    inner = torch.ones(2, requires_grad=True) * 2
+    inner.retain_grad()
+    (inner * math.nan).sum().backward()
+    with pytest.raises(gradstep.NonfiniteGradientError, match="gradient of parameter number 0"):
+        clip_grad_norm_([inner], 1.0)

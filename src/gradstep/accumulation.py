@@ -13,6 +13,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from ._arguments import Nonfinite, at_least_zero, integer_from
+from ._ranks import Ranks, Tails
 from .clipping import clip_grad_norm_
 from .objectives import CrossEntropy, Objective
 from .records import Update
@@ -60,6 +61,7 @@ def updates(
     max_norm: SupportsFloat = 1.0,
     scaler: torch.amp.GradScaler | None = None,
     autocast: torch.dtype | None = None,
+    tails: Tails = "raise",
 ) -> Iterator[Update]:
     """Train for one pass over `batches`, one update for each window, and report each.
 
@@ -67,11 +69,20 @@ def updates(
     progress bar can wrap it; whoever stops between two records leaves everything at a
     window boundary. For each window
 
-    1. the denominators of all its microbatches are added up, before the first forward;
-    2. each microbatch adds its loss sum, divided by that total, to the gradients;
+    1. the denominators of all its microbatches, on all ranks, are added up, before the first
+       forward;
+    2. each microbatch adds its loss sum, divided by that total, to the gradients, which the
+       ranks reduce once, in the backward pass of the last one;
     3. the complete gradient is unscaled once, measured, and clipped once;
     4. the optimizer steps, or the scaler skips it, and the scaler updates;
     5. gradients are set to `None`, and the scheduler follows an accepted update.
+
+    The model may be wrapped by `DistributedDataParallel`, or sharded by `fully_shard` over a
+    mesh of one dimension, with its gradient divide factor left as it is. Each rank then makes
+    the same call with its own batches, and targets, mean loss, norm and decision are those of
+    all ranks together. Apart from what the wrapper does, and one all-gather for a sharded norm,
+    a window takes two all-gathers of a few numbers over gloo, and the call one more at its end.
+    A wait for another rank ends at the time limit that `init_process_group` was given.
 
     Args:
         model: Any module; in training mode if it should be.
@@ -86,22 +97,32 @@ def updates(
             measures.
         scaler: For float16 autocast. A disabled scaler is no scaler.
         autocast: The dtype of an autocast region around forward and loss.
+        tails: What happens where ranks have unequal numbers of microbatches in a window, or of
+            windows. `"raise"`: the same error on every rank, before the first forward.
+            `"empty"`: short ranks repeat their latest microbatch with a loss of zero, so that
+            the update is that of all data; its forward passes still draw random numbers and
+            move running statistics.
 
     Yields:
-        An [`Update`][gradstep.Update] for each window.
+        An [`Update`][gradstep.Update] for each window; its `microbatches` are those of this
+        rank, without empty ones.
 
     Raises:
-        TypeError: `accumulation_steps` is not an integer, `max_norm` is not a number, or
-            `scheduler` needs a metric.
-        ValueError: `accumulation_steps` is less than 1, `max_norm` is negative or NaN, or a
-            window has no supervised target.
+        TypeError: `accumulation_steps` is not an integer, `max_norm` is not a number, `scheduler`
+            needs a metric, or the model is a `FullyShardedDataParallel`.
+        ValueError: `accumulation_steps` is less than 1, `max_norm` is negative or NaN, `tails`
+            is unknown, or a window has no supervised target on any rank. On all ranks alike:
+            their microbatches differ in number and `tails` is `"raise"`, or their loss scales
+            differ; a parameter is outside of the wrapper, or its mesh has several dimensions.
         FloatingPointError: A loss is not finite; or a gradient is not, and no scaler is
             there to skip the step; or skipped steps have brought the loss scale to 0.
-        RuntimeError: No parameter of the optimizer received a gradient.
+        RuntimeError: No parameter of the optimizer received a gradient; or another rank failed,
+            was killed, left the loop or came too late, which the message tells.
 
     Each error of a window names the window, and where there is one the microbatch.
     Parameters, moments, scheduler and scaler are then as before that window, and no gradient
-    is pending.
+    is pending; only where `optimizer.step()` itself raised, what it changed stays. After an error
+    of one rank alone, all processes have to start again.
 
     Examples:
         >>> import torch, gradstep
@@ -120,16 +141,13 @@ def updates(
     """
     length = integer_from(1, "accumulation_steps", accumulation_steps)
     bound = at_least_zero("max_norm", max_norm)
-    if isinstance(scheduler, ReduceLROnPlateau):
-        raise TypeError(
-            "scheduler must advance by updates, got a ReduceLROnPlateau, which needs a metric. "
-            "Step it yourself between two records."
-        )
     objective = CrossEntropy() if objective is None else objective
+    _refuse_others(objective, scheduler, scaler, autocast)
     scaler = scaler if scaler is not None and scaler.is_enabled() else None
-    return _updates(
-        model, windows(batches, length), optimizer, scheduler, objective, bound, scaler, autocast
-    )
+    if tails not in ("raise", "empty"):
+        raise ValueError(f"tails must be 'raise' or 'empty', got {tails!r}.")
+    grouped = windows(batches, length)
+    return _updates(model, grouped, optimizer, scheduler, objective, bound, scaler, autocast, tails)
 
 
 def _updates(
@@ -141,48 +159,72 @@ def _updates(
     max_norm: float,
     scaler: torch.amp.GradScaler | None,
     autocast: torch.dtype | None,
+    tails: Tails,
 ) -> Iterator[Update]:
     names = {id(parameter): name for name, parameter in model.named_parameters()}
-    # --8<-- [start:loop]
-    for index, window in enumerate(windows):
-        targets = _denominator(objective, window, index)  # before the first forward
-        _forget_gradients(optimizer)
-        loss_sums: list[Tensor] = []
-        try:
-            for microbatch in window:
-                with _autocast(optimizer, autocast):
-                    loss_sum = objective(model, microbatch)
-                loss = loss_sum / targets
-                scaled = loss if scaler is None else scaler.scale(loss)
-                scaled.backward()
-                loss_sums.append(loss_sum.detach())
-            mean_loss = _finite_sum(loss_sums, index) / targets
+    with Ranks(model, objective, scaler, tails) as ranks:
+        # --8<-- [start:loop]
+        for window in ranks.in_step(windows):  # targets counted, on all ranks
+            _forget_gradients(optimizer)
+            loss_sums: list[Tensor] = []
+            try:
+                for microbatch, divisor, last in window.contributions:
+                    with ranks.synchronize(last):  # around forward and backward
+                        with _autocast(optimizer, autocast):
+                            loss_sum = objective(model, microbatch)
+                        loss_sums.append(loss_sum.detach())
+                        if last:
+                            ranks.meet(loss_sums, window)  # or all raise: before the reduction
+                        loss = loss_sum / divisor  # the window's targets over the number of ranks
+                        scaled = loss if scaler is None else scaler.scale(loss)
+                        scaled.backward()
+                mean_loss = ranks.total(loss_sums, window) / window.targets
 
-            if scaler is not None:
-                scaler.unscale_(optimizer)  # once, when the gradient is complete
-            policy: Nonfinite = "raise" if scaler is None else "leave"
-            complete = _with_gradients(optimizer, names)
-            norm = clip_grad_norm_(complete, max_norm, nonfinite=policy).item()
-            scale = _live_scale(scaler, index)
-        except BaseException as error:
-            _abandon(error, index, len(loss_sums), optimizer, scaler)
-            raise
+                if scaler is not None:
+                    scaler.unscale_(optimizer)  # once, when the gradient is complete
+                policy: Nonfinite = "raise" if scaler is None else "leave"
+                complete = _with_gradients(optimizer, names)
+                norm = clip_grad_norm_(complete, max_norm, nonfinite=policy).item()
+                scale = _live_scale(scaler, window.index)
+                rate = float(optimizer.param_groups[0]["lr"])
+                accepted = _step(optimizer, scaler, scale)
+            except BaseException as error:
+                _abandon(error, window.index, len(loss_sums), optimizer, scaler)
+                raise
 
-        rate = float(optimizer.param_groups[0]["lr"])
-        accepted = _step(optimizer, scaler, scale)
-        _forget_gradients(optimizer)  # after a skipped step they still hold infinity
-        if accepted and scheduler is not None:
-            scheduler.step()
-        # --8<-- [end:loop]
-        yield Update(
-            window=index,
-            microbatches=len(window),
-            targets=targets,
-            mean_loss=mean_loss,
-            pre_clip_norm=norm,
-            clip_coefficient=_coefficient(norm, max_norm),
-            learning_rate=rate,
-            accepted=accepted,
+            _forget_gradients(optimizer)  # after a skipped step they still hold infinity
+            if accepted and scheduler is not None:
+                scheduler.step()
+            # --8<-- [end:loop]
+            yield Update(
+                window=window.index,
+                microbatches=window.microbatches,
+                targets=window.targets,
+                mean_loss=mean_loss,
+                pre_clip_norm=norm,
+                clip_coefficient=_coefficient(norm, max_norm),
+                learning_rate=rate,
+                accepted=accepted,
+            )
+
+
+def _refuse_others(objective: Any, scheduler: Any, scaler: Any, autocast: Any) -> None:
+    """What type hints forbid, before the first window."""
+    if not callable(getattr(objective, "denominator", None)):
+        raise TypeError(
+            f"objective must have a denominator, got {type(objective).__name__}. Use CrossEntropy() "
+            "or MeanSquaredError() of gradstep, or Additive(loss_sum, count)."
+        )
+    if isinstance(scheduler, ReduceLROnPlateau):
+        raise TypeError(
+            "scheduler must advance by updates, got a ReduceLROnPlateau, which needs a metric. "
+            "Step it yourself between two records."
+        )
+    if not isinstance(scaler, torch.amp.GradScaler | None):
+        raise TypeError(f"scaler must be a torch.amp.GradScaler, got {scaler!r:.60}.")
+    if not isinstance(autocast, torch.dtype | None):
+        raise TypeError(
+            f"autocast must be a torch.dtype, got {autocast!r:.60}. Use torch.bfloat16."
         )
 
 
@@ -210,37 +252,6 @@ def _step(optimizer: Optimizer, scaler: torch.amp.GradScaler | None, scale: floa
     scaler.step(optimizer)
     scaler.update()
     return scaler.get_scale() >= scale
-
-
-def _denominator(objective: Objective, window: list[Any], index: int) -> float:
-    counts: list[float | Tensor] = []
-    for number, microbatch in enumerate(window):
-        try:
-            counts.append(objective.denominator(microbatch))
-        except Exception as error:
-            error.add_note(f"in window {index} of updates(), microbatch {number}")
-            raise
-    total = sum(counts[1:], counts[0])
-    targets: float = total.item() if isinstance(total, Tensor) else total
-    if not 0 < targets < math.inf:
-        raise ValueError(
-            f"window {index} has no supervised target: its denominators add up to {targets}, so "
-            "its mean loss does not exist. Nothing was changed. Leave such windows out, or make "
-            "accumulation_steps larger."
-        )
-    return targets
-
-
-def _finite_sum(loss_sums: list[Tensor], index: int) -> float:
-    """Add the losses up on the host, in one read for the window."""
-    values = torch.stack(loss_sums).flatten().tolist()
-    for number, value in enumerate(values):
-        if not math.isfinite(value):
-            raise FloatingPointError(
-                f"the loss sum of window {index}, microbatch {number} is {value}. Nothing was "
-                "updated. Look at the inputs and targets of this microbatch."
-            )
-    return math.fsum(values)
 
 
 def _forget_gradients(optimizer: Optimizer) -> None:

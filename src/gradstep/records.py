@@ -12,8 +12,9 @@ class Update:
 
     Attributes:
         window: Its number within the call, from 0.
-        microbatches: How many microbatches it held; the tail may hold fewer.
-        targets: Its denominator: supervised targets, elements, or the sum of weights.
+        microbatches: How many microbatches it held, on this rank; the tail may hold fewer.
+        targets: Its denominator: supervised targets, elements, or the sum of weights, on all
+            ranks together, as are mean loss, norm and decision.
         mean_loss: The loss sum over the window divided by `targets`.
         pre_clip_norm: The norm of the complete, unscaled gradient before clipping; NaN or
             infinite where the scaler skipped the optimizer step.

@@ -278,6 +278,10 @@ def test_a_model_without_trainable_parameters_is_named_as_such() -> None:
         ),
         ({"max_norm": -1.0}, ValueError, r"max_norm must be at least 0, got -1\.0"),
         ({"max_norm": None}, TypeError, r"max_norm must be a number, got None"),
+        ({"objective": torch.nn.MSELoss()}, TypeError, r"objective .* denominator, got MSELoss\."),
+        ({"scaler": True}, TypeError, r"scaler must be a torch\.amp\.GradScaler, got True"),
+        ({"autocast": "bf16"}, TypeError, r"autocast must be a torch\.dtype, got 'bf16'"),
+        ({"tails": "drop"}, ValueError, r"tails must be 'raise' or 'empty', got 'drop'"),
     ],
 )
 def test_wrong_options_are_refused_before_the_first_window(
@@ -416,6 +420,20 @@ def test_error_after_unscaling_lets_the_next_window_unscale_again(
         with pytest.raises(ZeroDivisionError):
             list(updates(model, batches, optimizer, **options))
     (record,) = updates(model, batches, optimizer, **options)
+    assert record.accepted
+
+
+def test_error_of_the_step_is_named_and_lets_the_next_window_step() -> None:
+    model = small_model()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    options: dict[str, Any] = {"accumulation_steps": 1, "scaler": scaler}
+    handle = optimizer.register_step_pre_hook(lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError, match=r"division by zero\n.*in window 0 of updates"):
+        list(updates(model, batches_of([3], torch.float32), optimizer, **options))
+    assert all(p.grad is None for p in model.parameters())
+    handle.remove()
+    (record,) = updates(model, batches_of([3], torch.float32), optimizer, **options)
     assert record.accepted
 
 

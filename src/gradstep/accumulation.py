@@ -212,8 +212,8 @@ def _refuse_others(objective: Any, scheduler: Any, scaler: Any, autocast: Any) -
     """What type hints forbid, before the first window."""
     if not callable(getattr(objective, "denominator", None)):
         raise TypeError(
-            f"objective must have a denominator, got {type(objective).__name__}. Use CrossEntropy() "
-            "or MeanSquaredError() of gradstep, or Additive(loss_sum, count)."
+            f"objective must have a denominator, got {type(objective).__name__}. Use gradstep's "
+            "CrossEntropy() or MeanSquaredError(), or Additive(loss_sum, count)."
         )
     if isinstance(scheduler, ReduceLROnPlateau):
         raise TypeError(

@@ -8,10 +8,15 @@ Call = Callable[[], object]
 
 
 def side_by_side(calls: Mapping[str, Call], rounds: int) -> dict[str, list[float]]:
-    """Seconds of each call in each round; the first round warms up and is not kept."""
+    """Seconds of each call in each round; the first round warms up and is not kept.
+
+    Each round begins with another call: which one ran before decides what is in the caches.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in calls}
+    order = list(calls.items())
     for _ in range(rounds + 1):
-        for name, call in calls.items():
+        order.append(order.pop(0))
+        for name, call in order:
             start = perf_counter()
             call()
             seconds[name].append(perf_counter() - start)

@@ -110,7 +110,8 @@ def _prepare(job: dict[str, Any], rank: int, folder: Path) -> str:
     cuda = torch.cuda.device_count() >= job["world"]
     if cuda:
         torch.cuda.set_device(rank)
-    backend = "nccl" if cuda else "gloo"
+    # a block on CUDA may still reduce tensors in host memory
+    backend = "cpu:gloo,cuda:nccl" if cuda else "gloo"
     if "init_process_group(" not in job["text"]:
         # longer than the launcher waits: it can tell which rank hangs, and where
         limit = timedelta(seconds=2 * job["timeout"] + 60)
@@ -118,7 +119,7 @@ def _prepare(job: dict[str, Any], rank: int, folder: Path) -> str:
         dist.init_process_group(backend, store, limit, world_size=job["world"], rank=rank)
         # a block that fails at once must not look like a start that failed in the other ranks
         dist.barrier()
-    return f"{job['world']} ranks, {backend}"
+    return f"{job['world']} ranks, {'nccl' if cuda else 'gloo'}"
 
 
 def _execute(job: dict[str, Any]) -> None:

@@ -30,7 +30,7 @@ unit: .venv/test
 	$(BIN)/pytest --numprocesses 2 tests src
 
 pages: .venv/test
-	$(BIN)/pytest docs
+	$(BIN)/pytest --numprocesses 2 docs
 
 # the drawings are committed: a test draws them again and compares
 figures: .venv/test

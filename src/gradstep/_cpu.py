@@ -22,7 +22,7 @@ def measure_on_cpu(gradients: Gradients, order: float, coordinatewise: bool = Fa
     if order == 2 and len(tensors) <= FEW_TENSORS and _are_few(tensors):
         flat = torch.cat([tensor.detach().reshape(-1) for tensor in tensors]).double()
         square = torch.dot(flat, flat).item()
-        if 2.0**-900 < square < math.inf:
+        if 2.0**-900 < square < math.inf:  # no square has left the range of float64
             return Norm(1.0, math.sqrt(square), flat.numel())
     return measure(lambda: cpu_blocks(tensors), order)
 
@@ -35,8 +35,8 @@ def clip_norm_on_cpu(gradients: Gradients, norm: Norm, target: float, divisor: f
     """Divide by `divisor`; shrink to `target` where the norm, which is divided, is above it."""
     # a division rounds, too: at the bound itself it could end above it
     shrink = target / norm.scale / norm.ratio if norm.value > target else 1.0
-    double = gradients.dtypes <= {torch.float64, torch.complex128}
-    _scale_(gradients, shrink / divisor, torch.float64 if double else torch.float32)
+    wide = torch.float64 if gradients.precision().double else torch.float32
+    _scale_(gradients, shrink / divisor, wide)
 
 
 @torch.no_grad()
@@ -52,7 +52,7 @@ def _scale_(gradients: Gradients, coefficient: float, wide: torch.dtype) -> None
     places = gradients.tensors
     if not (gradients.plain and all(map(Tensor.is_contiguous, places))):
         places = [writable(gradient) for gradient in places]
-    for step in steps(coefficient):
+    for step in steps(coefficient) if places else ():  # torch refuses an empty list
         # a tensor, not a Python number: three times as fast for many small gradients, and
         # half precision multiplies by all of it instead of its own rounding of it
         torch._foreach_mul_(places, torch.tensor(step, dtype=wide))

@@ -170,9 +170,9 @@ class Precision(NamedTuple):
 
     @classmethod
     def coarsest(cls, finfos: Iterable[Any]) -> "Precision":
-        """From NumPy's or torch's `finfo` of each dtype."""
+        """From NumPy's or torch's `finfo` of each dtype; without any, nothing is rounded."""
         known = [(float(f.eps), float(f.eps) * float(f.smallest_normal)) for f in finfos]
-        return cls(max(eps for eps, _ in known), max(spacing for _, spacing in known))
+        return cls(*(max(column) for column in zip((0.0, 0.0), *known, strict=True)))
 
     @property
     def double(self) -> bool:

@@ -202,7 +202,8 @@ def test_every_kind_of_iterable_is_taken() -> None:
 
 def test_no_gradients_give_norm_zero() -> None:
     for parameters in ([], oracle.parameters_with(None), oracle.parameters_with(torch.zeros(0))):
-        assert gradstep.clip_grad_norm_(parameters, 1.0) == 0
+        for divisor in (1.0, 8.0):
+            assert gradstep.clip_grad_norm_(parameters, 1.0, divide_by=divisor) == 0
 
 
 @pytest.mark.parametrize("foreach", [None, True, False])

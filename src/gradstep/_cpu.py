@@ -50,7 +50,7 @@ def limit_on_cpu(gradients: Gradients, bound: float) -> None:
 @torch.no_grad()
 def _scale_(gradients: Gradients, coefficient: float, wide: torch.dtype) -> None:
     places = gradients.tensors
-    if not (gradients.plain and all(map(Tensor.is_contiguous, places))):
+    if not gradients.plain:
         places = [writable(gradient) for gradient in places]
     for step in steps(coefficient) if places else ():  # torch refuses an empty list
         # a tensor, not a Python number: three times as fast for many small gradients, and

@@ -30,7 +30,7 @@ class Gradients(NamedTuple):
     tensors: list[Tensor]
     dtypes: set[torch.dtype]
     on_cpu: bool
-    plain: bool  # all of them are dense and real, so that none needs another view
+    plain: bool  # all of them are dense, real and contiguous, so that none needs another view
     source: Sequence[Any]
     sharded: bool  # some are DTensors, which hold their entries on several ranks
 
@@ -79,10 +79,11 @@ def nonfinite_error(fault: str) -> NonfiniteGradientError:
 def gradients_of(parameters: Parameters) -> Gradients:
     """The gradients of `parameters`; one that is listed or shared twice counts once."""
     source = _listed(parameters)
-    owners = source
-    if tuple in set(map(type, source)):
+    owners, kinds = source, set(map(type, source))
+    if tuple in kinds:
         owners = [_named(index, entry)[1] for index, entry in enumerate(source)]
-    _refuse_others("parameters", owners, "model.parameters()")
+        kinds = set(map(type, owners))
+    _refuse_others("parameters", owners, kinds, "model.parameters()")
     # the one loop over all parameters: many small ones are a case that counts
     found = {id(g): g for owner in owners if (g := owner.grad) is not None}
     return _checked(list(found.values()), source)
@@ -93,8 +94,9 @@ def given_gradients(tensors: Tensor | Iterable[Tensor | None]) -> Gradients:
     source = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     present = [tensor for tensor in source if tensor is not None]
     cure = "[p.grad for p in model.parameters()]"
-    _refuse_others("tensors", present, cure)
-    if torch.nn.Parameter in set(map(type, present)):
+    kinds = set(map(type, present))
+    _refuse_others("tensors", present, kinds, cure)
+    if torch.nn.Parameter in kinds:
         raise TypeError(
             "tensors must be gradients, got a Parameter, whose norm would be a weight norm. "
             f"Pass {cure}, or p.detach() where the weight norm is meant."
@@ -126,8 +128,8 @@ def _named(index: int, entry: Any) -> tuple[str, Any]:
     return entry if pair else (f"number {index}", entry)
 
 
-def _refuse_others(argument: str, owners: list[Any], cure: str) -> None:
-    others = tuple(kind for kind in set(map(type, owners)) if not issubclass(kind, Tensor))
+def _refuse_others(argument: str, owners: list[Any], kinds: set[type], cure: str) -> None:
+    others = tuple(kind for kind in kinds if not issubclass(kind, Tensor))
     if others:
         index, wrong = next((i, o) for i, o in enumerate(owners) if isinstance(o, others))
         raise TypeError(
@@ -138,8 +140,8 @@ def _refuse_others(argument: str, owners: list[Any], cure: str) -> None:
 
 def _checked(tensors: list[Tensor], source: Sequence[Any]) -> Gradients:
     dtypes = {g.dtype for g in tensors}
-    plain = {g.layout for g in tensors} <= {torch.strided} and not any(d.is_complex for d in dtypes)
     sharded = any(hasattr(kind, "full_tensor") for kind in set(map(type, tensors)))
+    plain = not sharded and _contiguous(tensors) and not any(d.is_complex for d in dtypes)
     gradients = Gradients(tensors, dtypes, all(g.is_cpu for g in tensors), plain, source, sharded)
     for dtype in dtypes - PRECISIONS.keys():
         wrong = next(g for g in tensors if g.dtype is dtype)
@@ -148,6 +150,13 @@ def _checked(tensors: list[Tensor], source: Sequence[Any]) -> Gradients:
             f"{', '.join(str(known).removeprefix('torch.') for known in PRECISIONS)}. Convert it."
         )
     return gradients
+
+
+def _contiguous(tensors: list[Tensor]) -> bool:
+    try:
+        return all(map(Tensor.is_contiguous, tensors))
+    except RuntimeError:
+        return False  # a compressed sparse tensor cannot be asked
 
 
 def entries(gradient: Tensor) -> Tensor:
@@ -201,8 +210,11 @@ def at_most(bound: float, dtype: torch.dtype) -> float:
 def cpu_blocks(gradients: list[Tensor]) -> Iterator[list[Array]]:
     """The entries of real CPU tensors as `contiguous_blocks` gives them."""
     large, batches = by_size(gradients, Tensor.numel)
-    half = [gradient for gradient in large if gradient.dtype in HALF]
-    yield from large_blocks([g.numpy(force=True) for g in large if g.dtype not in HALF])
+    half: list[Tensor] = []
+    if not {gradient.dtype for gradient in large}.isdisjoint(HALF):
+        half = [gradient for gradient in large if gradient.dtype in HALF]
+        large = [gradient for gradient in large if gradient.dtype not in HALF]
+    yield from large_blocks([gradient.numpy(force=True) for gradient in large])
     # torch gathers small tensors faster than NumPy, which would have to be handed each
     gathered = (torch.cat([g if g.ndim == 1 else g.reshape(-1) for g in b]) for b in batches)
     for flat in itertools.chain(half, gathered):

@@ -44,7 +44,7 @@ class Norm(NamedTuple):
 
 def by_size(items: list[T], size: Callable[[T], int]) -> tuple[list[T], list[list[T]]]:
     """Large items, and the small ones in batches of about `GATHERED` entries."""
-    sizes = [size(item) for item in items]
+    sizes = list(map(size, items))
     if min(sizes, default=SMALL) >= SMALL:
         return items, []
     if max(sizes) < SMALL and sum(sizes) < GATHERED:

@@ -149,4 +149,12 @@ def _document(file: BinaryIO) -> dict[str, Any]:
     document = torch.load(file, weights_only=True)  # data only: no code of a stranger runs
     if not isinstance(document, dict) or document.keys() != {"structure", "parts", "random"}:
         raise ValueError("it lacks the structure, the parts or the random state")
+    structure = document["structure"]
+    if not isinstance(structure, dict) or {
+        *map(type, structure),
+        *map(type, structure.values()),
+    } - {str}:
+        raise ValueError(f"its structure is {structure!r:.60}, not the kinds of parts by name")
+    if not isinstance(document["parts"], dict):
+        raise ValueError(f"its parts are {document['parts']!r:.60}, not states by name")
     return document

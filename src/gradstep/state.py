@@ -173,7 +173,7 @@ class TrainingState:
                 for name, part in self._parts.items():
                     _load_part(name, part, loaded[name])
                 if random is not None:
-                    set_random_state(random)
+                    _load_random(random)
         except BaseException as error:
             lost = self._put_back(states)
             set_random_state(randomness)
@@ -227,6 +227,13 @@ def _load_part(name: str, part: Stateful, state: Any) -> None:
     place = difference(part.state_dict(), state, name)
     if place:
         raise ValueError(f"{place} is not what the file holds once {name} has loaded it")
+
+
+def _load_random(state: Any) -> None:
+    set_random_state(state)
+    place = difference(random_state(), state, "the random state")
+    if place:
+        raise ValueError(f"{place} is not what the file holds once it is set")
 
 
 def _refuse_other_run(path: Place, saved: dict[str, str], here: dict[str, str]) -> None:

@@ -75,14 +75,14 @@ def number(argument: str, value: SupportsFloat | str) -> float:
     )
 
 
-def integer_from(least: int, argument: str, value: SupportsIndex) -> int:
-    """`value` as an integer of at least `least`, or an error that names `argument`."""
+def integer_from(least: int | None, argument: str, value: SupportsIndex) -> int:
+    """`value` as an integer, of at least `least` if given, or an error that names `argument`."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(
             f"{argument} must be an integer, got {value!r} of type {type(value).__name__}. "
             "Convert it where the setting is read."
         )
     integer = operator.index(value)
-    if integer < least:
+    if least is not None and integer < least:
         raise ValueError(f"{argument} must be at least {least}, got {integer}.")
     return integer

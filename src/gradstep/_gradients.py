@@ -78,7 +78,13 @@ def nonfinite_error(fault: str) -> NonfiniteGradientError:
 
 def gradients_of(parameters: Parameters) -> Gradients:
     """The gradients of `parameters`; one that is listed or shared twice counts once."""
-    source = _listed(parameters)
+    source = _listed("parameters", parameters, "model.parameters()")
+    if not source and isinstance(parameters, Iterator):
+        warnings.warn(
+            "parameters is an iterator with nothing left, so nothing is clipped. Pass a list, or "
+            "call model.parameters() again.",
+            stacklevel=3,  # the caller of the public function
+        )
     owners, kinds = source, set(map(type, source))
     if tuple in kinds:
         owners = [_named(index, entry)[1] for index, entry in enumerate(source)]
@@ -91,9 +97,9 @@ def gradients_of(parameters: Parameters) -> Gradients:
 
 def given_gradients(tensors: Tensor | Iterable[Tensor | None]) -> Gradients:
     """Gradients passed as tensors; a tensor listed twice counts once, None not at all."""
-    source = [tensors] if isinstance(tensors, Tensor) else list(tensors)
-    present = [tensor for tensor in source if tensor is not None]
     cure = "[p.grad for p in model.parameters()]"
+    source = _listed("tensors", tensors, cure)
+    present = [tensor for tensor in source if tensor is not None]
     kinds = set(map(type, present))
     _refuse_others("tensors", present, kinds, cure)
     if torch.nn.Parameter in kinds:
@@ -104,22 +110,15 @@ def given_gradients(tensors: Tensor | Iterable[Tensor | None]) -> Gradients:
     return _checked(list({id(tensor): tensor for tensor in present}.values()), source)
 
 
-def _listed(parameters: object) -> list[Any]:
-    if isinstance(parameters, Tensor):
-        return [parameters]
-    if isinstance(parameters, str) or not isinstance(parameters, Iterable):
+def _listed(argument: str, given: object, cure: str) -> list[Any]:
+    if isinstance(given, Tensor):
+        return [given]
+    if isinstance(given, str) or not isinstance(given, Iterable):
         raise TypeError(
-            "parameters must be a tensor or an iterable of tensors, got a "
-            f"{type(parameters).__name__}. Pass model.parameters()."
+            f"{argument} must be a tensor or an iterable of tensors, got a "
+            f"{type(given).__name__}. Pass {cure}."
         )
-    listed = list(parameters)
-    if not listed and isinstance(parameters, Iterator):
-        warnings.warn(
-            "parameters is an iterator with nothing left, so nothing is clipped. Pass a list, or "
-            "call model.parameters() again.",
-            stacklevel=4,  # the caller of the public function
-        )
-    return listed
+    return list(given)
 
 
 def _named(index: int, entry: Any) -> tuple[str, Any]:

@@ -76,6 +76,11 @@ def _checked(grads: object) -> list[Array]:
         )
     arrays: list[Any] = [grads] if isinstance(grads, np.ndarray) else list(grads)
     for index, array in enumerate(arrays):
+        if isinstance(array, np.ma.MaskedArray):
+            raise TypeError(
+                f"grads must hold arrays without a mask, got one with at index {index}. Pass "
+                "array.filled(0): what is masked does not count."
+            )
         if not isinstance(array, np.ndarray):
             raise TypeError(
                 f"grads must hold NumPy arrays, got {array!r:.60} of type {type(array).__name__} "
@@ -90,7 +95,8 @@ def _checked(grads: object) -> list[Array]:
             raise ValueError(
                 f"grads must be writable, the array at index {index} is read-only. Pass a copy."
             )
-    return list({id(array): array for array in arrays}.values())
+    # a subclass is read and written as the array below it: np.matrix has no other shape than 2-D
+    return [np.asarray(array) for array in {id(array): array for array in arrays}.values()]
 
 
 def _real(arrays: list[Array]) -> list[Array]:

@@ -107,9 +107,15 @@ class Batches:
                 and the same seed.
 
         Raises:
+            TypeError: `state_dict` is no dict, or its numbers are none. Nothing is changed.
             ValueError: It is a cursor of other data, or none at all. Nothing is changed.
         """
         here = self._identity()
+        if not isinstance(state_dict, dict):
+            raise TypeError(
+                f"state_dict must be a dict, got {state_dict!r:.60} of type "
+                f"{type(state_dict).__name__}. Pass what state_dict() returned."
+            )
         if state_dict.keys() != self.state_dict().keys():
             raise ValueError(
                 f"state_dict must hold {', '.join(self.state_dict())}, got "

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from ._arguments import integer_from
+
 __all__ = ["Additive", "CrossEntropy", "MeanSquaredError", "Objective", "count_targets"]
 
 
@@ -35,12 +37,20 @@ def count_targets(targets: Tensor, ignore_index: int = -100) -> int:
     Returns:
         The number of entries that differ from `ignore_index`.
 
+    Raises:
+        TypeError: `targets` is no tensor, or `ignore_index` is no integer.
+
     Examples:
         >>> import torch, gradstep
         >>> gradstep.count_targets(torch.tensor([0, 1, -100, 2, 0, -100, 1]))
         5
     """
-    return int(targets.ne(ignore_index).sum())
+    if not isinstance(targets, Tensor):
+        raise TypeError(
+            f"targets must be a tensor, got {targets!r:.60} of type {type(targets).__name__}. Use "
+            "torch.as_tensor."
+        )
+    return int(targets.ne(integer_from(None, "ignore_index", ignore_index)).sum())
 
 
 @dataclass(frozen=True)
@@ -73,6 +83,14 @@ class CrossEntropy:
     ignore_index: int = -100
     label_smoothing: float = 0.0
     class_dim: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse weights that are no tensor."""
+        if self.weight is not None and not isinstance(self.weight, Tensor):
+            raise TypeError(
+                f"weight must be a tensor with a weight for each class, got {self.weight!r:.60} of "
+                f"type {type(self.weight).__name__}. Use torch.tensor."
+            )
 
     def __call__(self, model: Callable[..., Any], microbatch: Any) -> Tensor:
         """The loss sum over the supervised targets of one microbatch."""
@@ -155,6 +173,12 @@ class Additive:
 
     loss_sum: Callable[[Callable[..., Any], Any], Tensor]
     count: Callable[[Any], float | Tensor]
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be called."""
+        for name, function in (("loss_sum", self.loss_sum), ("count", self.count)):
+            if not callable(function):
+                raise TypeError(f"{name} must be a function, got {function!r:.60}.")
 
     def __call__(self, model: Callable[..., Any], microbatch: Any) -> Tensor:
         """The loss sum of one microbatch."""

@@ -102,6 +102,14 @@ def test_nothing_and_zeros_have_norm_zero() -> None:
     assert not np.isnan(zeros[0]).any()
 
 
+def test_a_subclass_is_the_array_below_it() -> None:
+    with pytest.warns(PendingDeprecationWarning, match="matrix subclass"):
+        matrix = np.matrix([[3.0], [4.0]])
+    assert clip_grad_norm([matrix, np.zeros(2)], 1.0) == 5
+    assert isinstance(matrix, np.matrix)
+    np.testing.assert_allclose(matrix, [[0.6], [0.8]])
+
+
 def read_only() -> np.ndarray:
     array = np.ones(2)
     array.flags.writeable = False
@@ -120,6 +128,11 @@ def read_only() -> np.ndarray:
         (1.0, TypeError, r"got 1\.0 of type float at index 1"),
         (np.float32(1), TypeError, r"of type float32 at index 1"),
         (None, TypeError, r"got None of type NoneType at index 1"),
+        (
+            np.ma.array([1.0, 2.0], mask=[0, 1]),
+            TypeError,
+            r"a mask, got one with at index 1\. Pass",
+        ),
         (torch.ones(2), TypeError, r"of type Tensor at index 1"),
         (np.array([1.0, math.nan]), FloatingPointError, r"array at index 1 is not finite: 1 of 2"),
         (np.array([-math.inf]), RuntimeError, r"index 1 is not finite: .* the first is -inf"),

@@ -160,6 +160,8 @@ def test_a_cursor_of_other_data_is_refused_and_nothing_changes(
         batches.load_state_dict({**before, **change})
     with pytest.raises(ValueError, match=r"got nothing\. Pass what state_dict\(\) returned"):
         batches.load_state_dict({})
+    with pytest.raises(TypeError, match=r"state_dict must be a dict, got None of type NoneType\."):
+        batches.load_state_dict(None)
     assert batches.state_dict() == before
 
 

@@ -103,6 +103,13 @@ def test_microbatches_that_are_no_pairs_are_refused(objective: Objective, wrong:
         objective.denominator(wrong)
 
 
+def test_parts_of_an_objective_that_cannot_work_are_refused_at_once() -> None:
+    with pytest.raises(TypeError, match=r"weight must be a tensor .*, got \[1, 2\] of type list"):
+        CrossEntropy(weight=[1, 2])
+    with pytest.raises(TypeError, match=r"count must be a function, got 7\."):
+        Additive(loss_sum=lambda model, batch: model(batch), count=7)
+
+
 def test_class_probabilities_are_refused_because_their_count_is_another() -> None:
     _, rows = model_and_rows()
     message = r"targets must be class indices, got torch\.float64 of shape \(7, 3\).*Additive"

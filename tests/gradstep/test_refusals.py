@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import Parameter
 
 import gradstep
-from gradstep import clip_grad_norm_, clip_grad_value_
+from gradstep import clip_grad_norm_, clip_grad_value_, global_norm
 
 from . import oracle
 
@@ -165,6 +165,17 @@ def test_a_dtype_without_a_norm_is_named(clip: Callable[..., Any]) -> None:
     message = r"gradient of parameter w has dtype torch\.float8_e4m3fn; supported are float16"
     with pytest.raises(TypeError, match=message):
         clip([("w", parameter)], 1.0)
+
+
+@pytest.mark.parametrize("wrong", [3.0, None, "abc", torch.nn.Linear(1, 1)])
+def test_something_that_holds_no_gradients_is_refused(wrong: Any) -> None:
+    message = rf"tensors must be .*, got a {type(wrong).__name__}\. Pass \[p\.grad for p in"
+    with pytest.raises(TypeError, match=message):
+        global_norm(wrong)
+
+
+def test_no_gradients_at_all_are_no_reason_for_a_warning() -> None:
+    assert global_norm(gradient for gradient in ()) == 0
 
 
 def test_numbers_beyond_float64_are_refused(model: torch.nn.Module) -> None:

@@ -55,3 +55,10 @@ def test_count_targets_leaves_out_the_ignored() -> None:
     assert count_targets(targets, ignore_index=0) == 4
     assert count_targets(torch.full((3,), -100)) == 0
     assert type(count_targets(targets)) is int
+
+
+def test_count_targets_refuses_what_has_no_targets() -> None:
+    with pytest.raises(TypeError, match=r"targets must be a tensor, got \[1\] of type list\. Use"):
+        count_targets([1])
+    with pytest.raises(TypeError, match=r"ignore_index must be an integer, got 'x' of type str"):
+        count_targets(torch.ones(2), ignore_index="x")

@@ -1,0 +1,13 @@
+import numpy as np
+
+
+def clip_grad_norm(grads: list[np.ndarray], max_norm: float) -> float:
+    """Scale all arrays in place, so that their joint norm is at most `max_norm`.
+
+    Returns the norm before clipping, as a Python float.
+    """
+    norm = float(np.sqrt(sum(np.sum(g * g) for g in grads)))
+    scale = min(1.0, max_norm / (norm + 1e-6))
+    for g in grads:
+        g *= scale
+    return norm

@@ -1,0 +1,19 @@
+# fails with: has dtype float64, not float32
+import numpy as np
+
+
+def clip_by_value(grad, limit):
+    return np.clip(grad, -limit, limit)
+
+
+def clip_by_norm(grad, limit):
+    norm = np.sqrt(np.sum(grad.astype(np.float64) ** 2))
+    return grad * np.minimum(1.0, limit / max(norm, limit))
+
+
+def angle(before, after):
+    lengths = float(np.sqrt(np.sum(before**2) * np.sum(after**2)))
+    if lengths == 0.0:
+        return 0.0
+    cosine = np.sum(before * after) / lengths
+    return float(np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))))

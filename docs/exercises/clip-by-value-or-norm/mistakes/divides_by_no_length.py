@@ -1,0 +1,17 @@
+# fails with: Return 0.0 before you divide by a length of 0
+import numpy as np
+
+
+def clip_by_value(grad, limit):
+    return np.clip(grad, -limit, limit)
+
+
+def clip_by_norm(grad, limit):
+    norm = float(np.sqrt(np.sum(grad * grad)))
+    return grad * (limit / norm) if norm > limit else grad.copy()
+
+
+def angle(before, after):
+    lengths = float(np.sqrt(np.sum(before**2) * np.sum(after**2)))
+    cosine = np.sum(before * after) / lengths
+    return float(np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))))

@@ -1,0 +1,10 @@
+# fails with: storing in float16 rounded entries up
+import numpy as np
+
+
+def clip_float16(grads, max_norm):
+    wide = [g.astype(np.float64) for g in grads]
+    norm = float(np.sqrt(sum(np.sum(g * g) for g in wide)))
+    for g, exact in zip(grads, wide, strict=True):
+        g[...] = exact * min(1.0, max_norm / (norm + 1e-6))
+    return norm

@@ -6,15 +6,18 @@ ADDR ?= 127.0.0.1:8000
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SETTINGS := pyproject.toml constraints.txt
+EDITOR := docs/assets/vendor/codemirror
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: serve site test lint types unit pages figures bench gpu-test clean
+.PHONY: serve site test lint types unit pages figures editor bench gpu-test \
+  new-page new-exercise release-check clean
 
 serve: .venv/docs
 	$(BIN)/mkdocs serve --dev-addr $(ADDR)
 
 site: .venv/docs
 	$(BIN)/mkdocs build --strict
+	$(BIN)/python -m livepages.runtime site
 
 test: lint types unit pages site
 
@@ -36,6 +39,14 @@ pages: .venv/test
 figures: .venv/test
 	$(BIN)/python -m snippets.figures
 
+# the editor is committed, too: only who changes it needs npm
+editor:
+	mkdir -p .venv/editor
+	cp $(addprefix $(EDITOR)/,package.json package-lock.json build.js entry.js) .venv/editor
+	npm --prefix .venv/editor ci --ignore-scripts
+	npm --prefix .venv/editor run build
+	cp .venv/editor/editor.bundle.js .venv/editor/LICENSES $(EDITOR)
+
 bench: .venv/bench
 	$(BIN)/python -m tests.benchmarks
 
@@ -43,8 +54,16 @@ gpu-test: .venv/test
 	$(BIN)/pytest docs tests --require-cuda --record .venv/record.json
 	$(BIN)/python -m livepages.record .venv/record.json
 
+# make new-page NAME=lesson/my-page, make new-exercise NAME=my-exercise
+new-page new-exercise: .venv/test
+	$(BIN)/python -m livepages.new $(@:new-%=%) "$(NAME)"
+
+# the package, built and tried where nothing else is; for a release with TAG=v1.2.3
+release-check: .venv/test
+	$(BIN)/python -m tests.release $(TAG)
+
 clean:
-	rm -rf .venv site
+	rm -rf .venv site dist
 
 .venv/pip: constraints.txt
 	$(PYTHON) -m venv .venv

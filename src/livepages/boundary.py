@@ -110,7 +110,9 @@ def _is_current(program: Program, run: CudaRun | None) -> bool:
 
 def _last(run: CudaRun) -> str:
     commit = f", commit {run.commit}" if run.commit else ""
-    return _plain(f"{run.date} on {run.device}, torch {run.torch}, Python {run.python}{commit}")
+    driver = f", driver {run.driver}" if run.driver else ""
+    versions = f"torch {run.torch}, Python {run.python}{driver}{commit}"
+    return _plain(f"{run.date} on {run.device}, {versions}")
 
 
 def _title(program: Program) -> str:

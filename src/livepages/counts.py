@@ -2,6 +2,7 @@
 
 import tomllib
 from collections.abc import Iterable
+from pathlib import Path
 
 from livepages.pages import Page, PageError, read
 from livepages.site import Site
@@ -52,6 +53,16 @@ def update(site: Site) -> None:
             table[name] = read(site, path).counts
         except PageError:
             table |= {name: before[name]} if name in before else {}
+    _write(site, table)
+
+
+def add(site: Site, path: Path) -> None:
+    """Count one new page, and leave the others as they are."""
+    name = path.relative_to(site.docs).as_posix()
+    _write(site, load(site) | {name: read(site, path).counts})
+
+
+def _write(site: Site, table: Table) -> None:
     (site.docs / NAME).write_text(HEAD + "\n" + "\n".join(_lines(table)) + "\n", "utf-8")
 
 

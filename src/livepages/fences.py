@@ -137,6 +137,7 @@ class Renderer:
         self.md.preprocessors.register(_MarkStrays(self), "livepages_strays", 24.5)
         self.lines: list[Line] = []
         self.taken: list[tuple[int, int, Fence]] = []
+        self.html = ""  # of the page read last
 
     def _record(self, source: str, code: str, start: int, end: int) -> None:
         number, state = len(self.taken), self.fenced
@@ -157,7 +158,8 @@ class Renderer:
     def read(self, lines: list[Line]) -> tuple[list[Fence], list[Stray], list[Line]]:
         """Return the blocks of a page, what only looks like one, and the lines outside."""
         self.lines, self.taken = lines, []
-        seen = _Seen(self.md.reset().convert("\n".join(lines)))
+        self.html = self.md.reset().convert("\n".join(lines))
+        seen = _Seen(self.html)
         inside = {n for start, end, _ in self.taken for n in range(start, end)}
         fences = [f for n, (_, _, f) in enumerate(self.taken) if n in seen.blocks]
         # a block that is neither seen nor in a comment was turned back into indented code

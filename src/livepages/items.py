@@ -10,10 +10,10 @@ from _pytest._code.code import ReprFileLocation, TerminalRepr
 from _pytest._io import TerminalWriter
 from sybil.integration.pytest import SybilFile, SybilItem
 
-from livepages import counts, outputs
+from livepages import counts, outputs, written
 from livepages.documents import PageDocument, PageSybil
 from livepages.includes import Place
-from livepages.pages import COUNT, PageError, Program
+from livepages.pages import WHOLE, PageError, Program
 from livepages.record import code_of
 from livepages.results import Result
 from livepages.running import PageRun
@@ -47,7 +47,7 @@ class Report(TerminalRepr):
 
 
 class PageFile(SybilFile):
-    """A page: one item that counts its blocks, and one for each of them."""
+    """A page: one item for it as a whole, and one for each of its blocks."""
 
     site: Site
     document: PageDocument
@@ -62,9 +62,9 @@ class PageFile(SybilFile):
         assert isinstance(document, PageDocument)
         self.document = document
         self.documents.append(document)
-        find = partial(counts.fault_of, self.site, document.run.page)
+        find = partial(written.fault_of, self.site, document.run.page)
         place = Place(document.run.page.path, 1)
-        yield CheckItem.from_parent(self, name=COUNT, find=find, place=place)
+        yield CheckItem.from_parent(self, name=WHOLE, find=find, place=place)
         for example in self.document.examples():
             yield PageItem.from_parent(self, sybil=sybil, example=example)
 

@@ -15,7 +15,8 @@ from livepages.includes import Fault, Line, Place, Resolver
 from livepages.site import Site
 
 HEADING = re.compile(r"(#{1,6})[ \t]+(?P<text>.*?)(?:[ \t]+#+)?(?:[ \t]+\{[^{}]*\})?[ \t]*$")
-COUNT = "count"  # the name of the test that every page has besides its blocks
+ANCHOR = re.compile(r"<[^>]*\bid=\"([^\"]+)\"")
+WHOLE = "page"  # the name of the test that every page has besides its blocks
 
 
 class PageError(Exception):
@@ -77,12 +78,16 @@ class Page:
         text: as read, without byte order mark and with plain line ends.
         fences: every code block that a reader sees.
         programs: those that tests execute, in page order.
+        outside: the lines that belong to no code block, includes resolved.
+        anchors: the names in it that links may lead to.
     """
 
     path: str
     text: str
     fences: tuple[Fence, ...]
     programs: tuple[Program, ...]
+    outside: tuple[Line, ...]
+    anchors: frozenset[str]
 
     @cached_property
     def counts(self) -> dict[str, int]:
@@ -110,7 +115,9 @@ def parse(site: Site, path: Path, text: str) -> Page:
     faults = [*resolver.faults, *_faults(fences, strays), *_loose_outputs(fences)]
     if faults:
         raise PageError({fault.places: fault for fault in reversed(faults)}.values())
-    return Page(name, text, tuple(fences), tuple(_programs(name, fences, outside)))
+    programs = tuple(_programs(name, fences, outside))
+    anchors = frozenset(ANCHOR.findall(renderer(site).html))
+    return Page(name, text, tuple(fences), programs, tuple(outside), anchors)
 
 
 def _without_front_matter(text: str) -> str:
@@ -149,7 +156,7 @@ def _loose_outputs(fences: list[Fence]) -> Iterator[Fault]:
 
 
 def _programs(page: str, fences: list[Fence], outside: list[Line]) -> Iterator[Program]:
-    taken: set[str] = {COUNT}
+    taken: set[str] = {WHOLE}
     ordinal = 0
     for fence, after in zip(fences, [*fences[1:], None], strict=False):
         if not fence.is_python:

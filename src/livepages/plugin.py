@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from livepages.items import PageFile, TableFile
 
 CUDA_FLAG = "--require-cuda"
+WHY = {"gpu": "GPU: no CUDA device", "ranks": "processes: no fork here"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -157,8 +158,8 @@ def summary(records: list[dict[str, Any]], updates: bool = False) -> str:
     rewritten = len(differ) if updates else 0
     parts = [f"{number['ran'] + rewritten} blocks ran"]
     parts += [f"{rewritten} outputs differed and were rewritten"] if rewritten else []
-    if number["compiled"]:
-        parts.append(f"{number['compiled']} compiled only (GPU: no CUDA device)")
+    compiled = Counter(record["kind"] for record in records if record["status"] == "compiled")
+    parts += [f"{n} compiled only ({WHY[kind]})" for kind, n in sorted(compiled.items())]
     if failed := number["failed"] - rewritten:
         parts.append(f"{failed} failed")
     if number["blocked"]:

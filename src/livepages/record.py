@@ -23,6 +23,7 @@ from livepages.site import Site
 
 NAME = ".record.json"  # hidden, so that it is not published
 ABOUT = "The last run of each block on CUDA. Written by: python -m livepages.record FILE"
+DRIVER = ("--query-gpu=driver_version", "--format=csv,noheader")
 STATUS = {"ran": "executed", "compiled": "compiled only", "failed": "failed", "blocked": "not run"}
 
 
@@ -37,6 +38,7 @@ class CudaRun:
         torch: version.
         python: version.
         commit: of the repository, marked if files differed from it; empty outside git.
+        driver: NVIDIA's, empty if its tool was not there to ask.
     """
 
     code: str
@@ -45,6 +47,7 @@ class CudaRun:
     torch: str
     python: str
     commit: str = ""
+    driver: str = ""
 
 
 def code_of(program: Program) -> str:
@@ -78,20 +81,27 @@ def _id(block: dict[str, Any]) -> str:
 def _circumstances(root: Path) -> dict[str, str]:
     import torch
 
+    cuda = torch.cuda.is_available()
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": _commit(root),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "machine": f"{platform.system()} {platform.machine()}",
-        "cuda": torch.cuda.get_device_name() if torch.cuda.is_available() else "",
+        "cuda": torch.cuda.get_device_name() if cuda else "",
+        "driver": _said(root, "nvidia-smi", *DRIVER).partition("\n")[0] if cuda else "",
     }
 
 
 def _commit(root: Path) -> str:
-    command = ["git", "--no-optional-locks", "describe", "--always", "--dirty", "--exclude=*"]
+    describe = ("describe", "--always", "--dirty", "--exclude=*")
+    return _said(root, "git", "--no-optional-locks", *describe)
+
+
+def _said(folder: Path, *command: str) -> str:
+    """What a command prints, nothing if it fails or is not there."""
     try:
-        found = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+        found = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return ""
     return found.stdout.strip()
@@ -127,7 +137,7 @@ def merge(site: Site, record: dict[str, Any]) -> list[str]:
         if not {"cuda", "nccl"} & set(block["device"].replace(",", "").split()):
             continue
         if block["status"] == "executed":
-            versions = {name: run[name] for name in ("torch", "python", "commit")}
+            versions = {name: run[name] for name in ("torch", "python", "commit", "driver")}
             kept[block["id"]] = CudaRun(block["code"], run["date"][:10], run["cuda"], **versions)
         else:
             kept.pop(block["id"], None)

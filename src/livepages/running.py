@@ -1,5 +1,6 @@
 """Run the programs of one page in order, each once, and keep what happened to each."""
 
+import os
 import time
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from livepages.results import Result
 from livepages.state import Interpreter
 
 NO_CUDA = "compiled only: no CUDA device"
+NO_FORK = "compiled only: this system cannot fork processes"
 RAISES_NOTHING = "tagged .raises, but it raises nothing: make it fail as the text says, or untag it"
 
 
@@ -86,6 +88,8 @@ class PageRun:
             return self._failed(failure(error, program.id))
         if program.kind == "gpu":
             return Result("compiled", message=(NO_CUDA,))
+        if not hasattr(os, "fork"):  # Windows
+            return Result("compiled", message=(NO_FORK,))
         return run_ranks(program, self.settings.root, self.settings.ranks_timeout)
 
     def _execute(self, program: Program) -> Result:

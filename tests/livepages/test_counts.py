@@ -57,7 +57,7 @@ def test_table_that_a_merge_has_broken_says_so_and_is_written_anew(pages):
 
 def test_counting_runs_nothing(pages):
     pages.page("```python\n1 / 0\n```\n")
-    pages.run("docs/p.md::count").assert_outcomes(passed=1)
+    pages.run("docs/p.md::page").assert_outcomes(passed=1)
 
 
 def test_page_with_faults_keeps_its_entry(pages):

@@ -139,3 +139,12 @@ def _until(condition):
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def test_where_no_process_can_fork_it_is_compiled_and_says_why(pages, monkeypatch):
+    monkeypatch.delattr(os, "fork")  # as on Windows
+    text = "```python {.ranks-2}\n1 / 0\n```\n"
+    result = pages.passes(text, passed=2, skipped=1)
+    result.stdout.fnmatch_lines(["pages: 0 blocks ran, 1 compiled only (processes: no fork here)"])
+    pages.run("docs", "-rs").stdout.fnmatch_lines(["SKIPPED*this system cannot fork processes"])
+    pages.fails(text.replace("1 / 0", "a ="), "SyntaxError: invalid syntax")

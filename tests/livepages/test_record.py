@@ -1,6 +1,7 @@
 """A run says what it did to every block, and the site's table says the same."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -86,6 +87,32 @@ def test_run_is_dated_and_names_versions(pages, cuda):
     assert run["python"] == sys.version.split()[0]
     assert run["cuda"] == DEVICE
     assert run["commit"] == ""  # not in a repository
+
+
+@pytest.fixture
+def nvidia_smi(tmp_path_factory, monkeypatch):
+    """Stands in for the tool, on a machine with two devices."""
+    folder = tmp_path_factory.mktemp("bin")
+    asked = "--query-gpu=driver_version --format=csv,noheader"
+    lines = f'#!/bin/sh\n[ "$*" = "{asked}" ] && printf "570.1.2\\n570.1.2\\n"\n'
+    (folder / "nvidia-smi").write_text(lines)
+    (folder / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
+def test_driver_is_recorded_and_shown(pages, here, cuda, nvidia_smi):
+    pages.page(PAGE)
+    run = recorded(pages)[1]
+    assert run["run"]["driver"] == "570.1.2"
+    record.merge(here, run)
+    assert record.load(here)["docs/p.md::on-a-device"].driver == "570.1.2"
+    assert ", driver 570.1.2 |" in rows(here)
+
+
+def test_driver_is_empty_where_the_tool_is_not(pages, cuda, monkeypatch):
+    monkeypatch.setattr(record, "DRIVER", ("--no-such-question",))
+    pages.page(PAGE)
+    assert recorded(pages)[1]["run"]["driver"] == ""
 
 
 def test_commit_is_marked_if_files_differ(pages, no_cuda):

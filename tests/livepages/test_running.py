@@ -29,7 +29,7 @@ def test_good_page_passes(pages):
 def test_ids_are_titles_or_ordinals(pages):
     pages.page(GOOD)
     result = pages.run("docs", "--collect-only", "-q")
-    expected = ["docs/p.md::count", "docs/p.md::block-1", "docs/p.md::second-one"]
+    expected = ["docs/p.md::page", "docs/p.md::block-1", "docs/p.md::second-one"]
     assert [*expected, "docs/p.md::block-3"] == result.outlines[1:5]
 
 
@@ -147,7 +147,7 @@ def test_parallel_run_keeps_pages_together(pages):
     result.stdout.fnmatch_lines(["*pages: 18 blocks ran"])
 
 
-@pytest.mark.parametrize("way_out", ["raise SystemExit(0)", "import pytest; pytest.skip('no')"])
+@pytest.mark.parametrize("way_out", ["raise SystemExit(0)", '__import__("pytest").skip("no")'])
 def test_only_the_end_of_a_block_is_a_pass(pages, way_out):
     result = pages.fails(f"```python\n{way_out}\n```\n", "docs/p.md:2")
     result.assert_outcomes(failed=1, passed=2)
@@ -167,9 +167,9 @@ def test_printed_lines_are_shown_with_a_failure(pages):
 
 def test_a_handler_of_one_block_prints_in_the_next(pages):
     pages.passes(
-        "```python\nimport logging, sys\nlog = logging.Logger('p')\n"
-        "log.addHandler(logging.StreamHandler(sys.stdout))\nlog.error('a')\n```\n\n"
-        "```text {.output}\na\n```\n\n```python\nlog.error('b')\n```\n\n"
+        '```python\nimport logging, sys\nlog = logging.Logger("p")\n'
+        'log.addHandler(logging.StreamHandler(sys.stdout))\nlog.error("a")\n```\n\n'
+        '```text {.output}\na\n```\n\n```python\nlog.error("b")\n```\n\n'
         "```text {.output}\nb\n```\n"
     )
 
@@ -198,21 +198,23 @@ def test_classes_of_a_page_can_be_pickled_and_inspected(pages):
 
 def test_a_page_starts_fresh_and_leaves_no_trace(pages):
     pages.page(
-        "```python\nimport os, random\nos.environ['LEFT'] = '1'\nrandom.seed(0)\n```\n", "a.md"
+        '```python\nimport os, random\nos.environ["LEFT"] = "1"\nrandom.seed(0)\n```\n', "a.md"
     )
-    pages.page("```python\nimport os\nassert 'LEFT' not in os.environ\n```\n", "b.md")
+    pages.page('```python\nimport os\nassert "LEFT" not in os.environ\n```\n', "b.md")
     assert pages.run().ret == 0
 
 
 def test_state_of_torch_is_that_of_the_page(pages):
     import torch
 
-    changes = "torch.manual_seed(5); torch.set_default_dtype(torch.float64)"
     pages.page(
-        f"""\
+        """\
         ```python
         import torch
-        {changes}; torch.set_grad_enabled(False); torch.set_num_threads(1)
+        torch.manual_seed(5)
+        torch.set_default_dtype(torch.float64)
+        torch.set_grad_enabled(False)
+        torch.set_num_threads(1)
         ```
 
         ```python

@@ -1,0 +1,11 @@
+# fails with: It does not hold that the entries are whole numbers
+import numpy as np
+
+
+def segment_peaks(layer_count, kept, segments):
+    return np.ceil(layer_count / segments) + kept * segments
+
+
+def best_segment(layer_count, kept):
+    segments = np.arange(1, layer_count + 1)
+    return int(segments[np.argmin(segment_peaks(layer_count, kept, segments))])

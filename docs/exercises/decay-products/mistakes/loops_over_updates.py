@@ -1,0 +1,18 @@
+# fails with: The work in Python grows with the number of entries
+def decay_factor(rates, decay):
+    left = 1.0
+    for rate in rates:
+        left *= 1 - rate * decay
+    return float(left)
+
+
+def matching_decay(rates, decay, new_rates):
+    wanted = decay_factor(rates, decay)
+    low, high = 0.0, 1 / float(new_rates.max())
+    for _ in range(100):
+        middle = (low + high) / 2
+        if decay_factor(new_rates, middle) > wanted:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2

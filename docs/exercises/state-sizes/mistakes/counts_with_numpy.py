@@ -1,0 +1,17 @@
+# fails with: These are NumPy numbers
+import numpy as np
+
+MOMENTS = {"sgd": 0, "momentum": 1, "adam": 2, "amsgrad": 3}
+
+
+def state_bytes(shapes, trained, dtype, optimizer, master):
+    itemsize = np.dtype(dtype).itemsize
+    sizes = [np.prod(shape, dtype=np.int64) for shape in shapes]
+    count = sum(size for size, learns in zip(sizes, trained, strict=True) if learns)
+    found = {
+        "parameters": sum(sizes) * itemsize,
+        "gradients": count * itemsize,
+        "moments": count * MOMENTS[optimizer] * (4 if master else itemsize),
+        "master_weights": count * 4 if master else 0,
+    }
+    return found | {"total": sum(found.values())}

@@ -1,0 +1,17 @@
+import numpy as np
+
+
+def scale_for_average(grads: list[list[np.ndarray]], counts: np.ndarray) -> int:
+    """Scale loss-sum gradients in place, so that their average over ranks is token-right.
+
+    `grads[r]` are the arrays of rank r, `counts[r, j]` its supervised targets in microbatch j.
+    Returns the number of targets on all ranks.
+    """
+    targets = int(counts.sum())
+    if targets == 0:
+        raise ValueError("no rank has a supervised target in this window")
+    factor = len(grads) / targets
+    for own in grads:
+        for g in own:
+            g *= factor
+    return targets

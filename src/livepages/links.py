@@ -1,0 +1,101 @@
+"""The links and pictures of a page, checked at their lines; a strict build names no line."""
+
+import difflib
+import os
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote
+
+from livepages.includes import Fault
+from livepages.pages import Page, PageError, read
+from livepages.site import Site
+
+# neither code nor what the site hides holds links
+HIDDEN = re.compile(r"<!--.*?-->|(?<!`)(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)", re.DOTALL)
+TARGET = re.compile(
+    r"\]\(\s*<?(?P<target>[^)\s>]*)|^ {0,3}\[[^\]^]+\]:\s+<?(?P<defined>[^\s>]+)", re.MULTILINE
+)
+NAMED = re.compile(r"\]\[(?P<name>[A-Za-z_]\w*(?:\.\w+)+)\]")
+NAMELESS = re.compile(r"!\[\s*\]\(|<img\b(?![^>]*\balt=[\"'][^\"'>])[^>]*>")
+DOCUMENTED = re.compile(r"^::: (\S+)", re.MULTILINE)
+
+
+def faults(site: Site, page: Page) -> Iterator[Fault]:
+    """Yield every link of a page that leads nowhere, and every picture without words."""
+    starts, text = [0], ""
+    for line in page.outside:
+        text += line + "\n"
+        starts.append(len(text))
+    text = HIDDEN.sub(lambda match: re.sub(r"[^\n]", "x", match[0]), text)
+    for match, message in _messages(site, page, text):
+        number = sum(start <= match.start() for start in starts[1:])
+        yield Fault(page.outside[number].places, message)
+
+
+def _messages(site: Site, page: Page, text: str) -> Iterator[tuple[re.Match[str], str]]:
+    for match in TARGET.finditer(text):
+        if message := _fault_of_target(site, page, match["target"] or match["defined"] or ""):
+            yield match, message
+    for match in NAMED.finditer(text):
+        if message := _fault_of_name(site, match["name"]):
+            yield match, message
+    for match in NAMELESS.finditer(text):
+        yield match, "this picture has no alt text; say what it shows: ![what it shows](file.svg)"
+
+
+def _fault_of_target(site: Site, page: Page, target: str) -> str | None:
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:|//", target):
+        return None  # another site: no test asks it
+    if not target:
+        return "this link has no target; write [text](page.md)"
+    if target.startswith("/"):
+        return f"{target!r} fails where the site lies below a path; write it from this page on"
+    path, _, anchor = target.partition("#")
+    here = site.root / page.path
+    file = Path(os.path.normpath(here.parent / unquote(path))) if path else here
+    if not file.is_file() or not file.is_relative_to(site.docs):
+        files = [os.path.relpath(f, here.parent).replace(os.sep, "/") for f in _files(site)]
+        return f"{target!r} leads to no file below docs{_near(path, files)}"
+    if not anchor or file.suffix != ".md":
+        return None
+    anchors = page.anchors if file == here else _anchors(site, file)
+    if anchors is None or any(f"{anchor}.".startswith(f"{name}.") for name in anchors):
+        return None
+    return f"{target!r}: no heading of {site.relative(file)} has that name{_near(anchor, anchors)}"
+
+
+def _fault_of_name(site: Site, name: str) -> str | None:
+    documented = _documented(site)
+    top = {found.partition(".")[0] for found in documented}
+    known = any(name == found or name.startswith(f"{found}.") for found in documented)
+    if known or name.partition(".")[0] not in top:
+        return None
+    return f"no page of the reference describes {name}{_near(name, documented)}"
+
+
+@cache
+def _documented(site: Site) -> frozenset[str]:
+    """Every name that a page of the reference describes."""
+    texts = [path.read_text("utf-8-sig") for path in site.pages()]
+    return frozenset(name for text in texts for name in DOCUMENTED.findall(text))
+
+
+@cache
+def _anchors(site: Site, path: Path) -> frozenset[str] | None:
+    """The names in a page that links may lead to, None if it has faults and cannot be read."""
+    try:
+        page = read(site, path)
+    except PageError:
+        return None
+    return page.anchors | set(DOCUMENTED.findall(page.text))
+
+
+def _files(site: Site) -> Iterable[Path]:
+    return (path for path in site.docs.rglob("*.*") if path.is_file())
+
+
+def _near(wanted: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(wanted, sorted(known), 1)
+    return f"; did you mean {near[0]}?" if near else ""

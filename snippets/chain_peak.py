@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from gradstep import checkpoint_chain, peak_live_bytes, segment_peak
+from gradstep import checkpoint_chain, peak_activation_bytes, segment_peak
 
 # --8<-- [start:peak]
 layers = nn.Sequential(*(nn.Sequential(nn.Linear(4, 4), nn.Tanh()) for _ in range(64)))
@@ -18,7 +18,7 @@ def forward(segment):  # nothing is random here: no generator state to keep
 
 def peak(segment=None):
     layers.zero_grad()
-    return peak_live_bytes(lambda: forward(segment).sum().backward()) / rows.nbytes
+    return peak_activation_bytes(lambda: forward(segment).sum().backward()) / rows.nbytes
 
 
 # --8<-- [end:peak]

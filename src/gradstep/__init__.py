@@ -3,11 +3,11 @@
 from . import arrays
 from ._arguments import NonfiniteGradientError
 from .accumulation import updates, windows
+from .activation_bytes import peak_activation_bytes
 from .batches import Batches
 from .buffers import moving_buffers, replay_buffers
 from .clipping import clip_grad_norm_, clip_grad_value_, global_norm
 from .decay import decay_factor, matching_decay
-from .live_bytes import peak_live_bytes
 from .low_precision import accumulate_in_float32
 from .norm_log import NormLog
 from .objectives import Additive, CrossEntropy, MeanSquaredError, Objective, count_targets
@@ -40,7 +40,7 @@ __all__ = [
     "global_norm",
     "matching_decay",
     "moving_buffers",
-    "peak_live_bytes",
+    "peak_activation_bytes",
     "planned_state_bytes",
     "replay_buffers",
     "segment_peak",

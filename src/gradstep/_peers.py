@@ -5,6 +5,7 @@ from collections import Counter
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
+from zlib import crc32
 
 import torch
 import torch.distributed as dist
@@ -19,18 +20,18 @@ _calls: Counter[str] = Counter()  # every rank opens its connections equally oft
 
 
 class Peers:
-    """Connections of their own between the ranks of a process group.
+    """Connections of their own between some ranks.
 
-    What goes over them is small and on the host, whatever the backend of the group is. Closing
-    them wakes whoever waits for this rank, and leaves the group of the model as it is. The time
+    What goes over them is small and on the host, whatever the backend of the model's groups is.
+    Closing them wakes whoever waits for this rank, and leaves those groups as they are. The time
     limit is the one given to `init_process_group`.
     """
 
-    def __init__(self, group: dist.ProcessGroup) -> None:
-        self.rank, self.size = group.rank(), group.size()
+    def __init__(self, ranks: list[int]) -> None:
+        self.rank, self.size = ranks.index(dist.get_rank()), len(ranks)
         store: Any = dist.distributed_c10d._get_default_store()
         self.limit: timedelta = store.timeout  # what init_process_group was given
-        name = f"gradstep/{group.group_name}/{dist.get_process_group_ranks(group)[0]}"
+        name = f"gradstep/{ranks[0]}/{self.size}/{crc32(str(ranks).encode())}"
         _calls[name] += 1
         self._store = PrefixStore(f"{name}/{_calls[name]}", store)
         try:

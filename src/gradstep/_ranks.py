@@ -14,7 +14,8 @@ from torch.nn import Module
 
 from ._arguments import NonfiniteGradientError
 from ._peers import Peers, is_lost_connection, named
-from ._wrappers import Wrappers
+from ._readings import denominator, fingerprint, first_fault_or_sum
+from ._wrappers import Team, Wrappers
 from .objectives import Objective
 
 Tails = Literal["raise", "empty"]
@@ -39,7 +40,7 @@ class Window:
 
 
 class Ranks:
-    """The ranks that share a model. A plain model has one, which exchanges nothing.
+    """The ranks that train one model. A plain model has one, which exchanges nothing.
 
     There are two exchanges in a window: before its first forward pass (microbatches, targets,
     loss scale) and before its last backward pass (loss sums). Between them nothing waits for
@@ -57,13 +58,14 @@ class Ranks:
         self._model, self._objective = model, objective
         self._scaler, self._tails = scaler, tails
         self._window: Window | None = None
+        self._team: Team | None = None
         self._peers: Peers | None = None
         self._index = 0
         self._loss_sums: list[tuple[float, ...]] = []
 
     def __enter__(self) -> Self:
-        group = self._wrappers.group
-        self._peers = Peers(group) if group else None
+        self._team = self._wrappers.team
+        self._peers = Peers(self._team.ranks) if self._team else None
         return self
 
     def __exit__(
@@ -73,7 +75,7 @@ class Ranks:
             return
         if error is not None and is_lost_connection(error):
             raise self._peers.lost(self._index) from error
-        if isinstance(error, NonfiniteGradientError) and self._loss_sums:
+        if isinstance(error, NonfiniteGradientError) and self._loss_sums and self._wrappers.reduces:
             with suppress(Exception):  # of an explanation, which must not replace the error
                 self._blame(error)
         if isinstance(error, GeneratorExit):
@@ -110,15 +112,17 @@ class Ranks:
 
     def _agree(self, index: int, own: list[Any], spare: int) -> tuple[int, float]:
         """The number of passes of every rank, and the targets of all; or one error for all."""
-        count = _denominator(self._objective, own, index)
-        if self._peers is None:
-            lengths, counts = [len(own)], [count]
-        else:
+        count = denominator(self._objective, own, index)
+        lengths, counts = [len(own)], [count]
+        if self._team and self._peers:
             scale = self._scaler.get_scale() if self._scaler else 1.0
-            rows = self._peers.exchange((len(own), count, spare, scale))
-            lengths, counts, spares, scales = map(list, zip(*rows, strict=True))
+            place = self._team.data.index(self._team.ranks[self._peers.rank])
+            alike = fingerprint(own) if len(self._team.ranks) > self.size else 0
+            rows = self._peers.exchange((len(own), count, spare, scale, place, alike))
+            lengths, counts, spares, scales, places, prints = map(list, zip(*rows, strict=True))
+            _refuse_other_data(index, places, lengths, counts, prints)
             self._refuse_differences(index, lengths, spares, scales)
-        targets = sum(counts)
+        targets = sum(self._of_data(counts))
         if not 0 < targets < math.inf and any(lengths):
             by_rank = f" ({counts} by rank)" if self._peers else ""
             raise ValueError(
@@ -127,6 +131,12 @@ class Ranks:
                 "windows out, or make accumulation_steps larger."
             )
         return max(lengths), targets
+
+    def _of_data(self, by_rank: list[Any]) -> list[Any]:
+        """What each microbatch counts once for: not again on ranks that hold parts of one layer."""
+        if self._team is None:
+            return by_rank
+        return [by_rank[self._team.ranks.index(rank)] for rank in self._team.data]
 
     def _refuse_differences(
         self, index: int, lengths: list[int], spares: list[int], scales: list[float]
@@ -167,12 +177,14 @@ class Ranks:
     def meet(self, loss_sums: list[Tensor], window: Window) -> None:
         """Wait for all ranks before the reduction, so that none waits in it for one that failed."""
         if self._peers:
-            self._loss_sums = self._peers.exchange(_first_fault_or_sum(loss_sums, window))
+            self._loss_sums = self._peers.exchange(
+                first_fault_or_sum(loss_sums, window.microbatches)
+            )
 
     def total(self, loss_sums: list[Tensor], window: Window) -> float:
         """The loss sum of a window over all ranks; the device is read once."""
         if self._peers is None:
-            self._loss_sums = [_first_fault_or_sum(loss_sums, window)]
+            self._loss_sums = [first_fault_or_sum(loss_sums, window.microbatches)]
         for rank, (number, value) in enumerate(self._loss_sums):
             if not math.isfinite(value):
                 place = f", rank {rank}" if self._peers else ""
@@ -181,32 +193,23 @@ class Ranks:
                     f"{value}. Nothing was updated. Look at the inputs and targets of this "
                     "microbatch."
                 )
-        return math.fsum(value for _, value in self._loss_sums)
+        return math.fsum(value for _, value in self._of_data(self._loss_sums))
 
     @property
     def size(self) -> int:
-        """How many ranks share the model."""
-        return self._peers.size if self._peers else 1
+        """Over how many ranks, with other data each, gradients are averaged."""
+        return len(self._team.data) if self._team else 1
 
 
-def _first_fault_or_sum(loss_sums: list[Tensor], window: Window) -> tuple[float, float]:
-    """The microbatch whose loss is not finite, and its loss; or -1, and the sum of all."""
-    own = loss_sums[: window.microbatches]  # the rest only kept in step
-    values = torch.stack(own).flatten().tolist() if own else []
-    for number, value in enumerate(values):
-        if not math.isfinite(value):
-            return number, value
-    return -1, math.fsum(values)
-
-
-def _denominator(objective: Objective, window: list[Any], index: int) -> float:
-    """What this rank adds to the denominator, in one read from the device."""
-    counts: list[float | Tensor] = []
-    for number, microbatch in enumerate(window):
-        try:
-            counts.append(objective.denominator(microbatch))
-        except Exception as error:
-            error.add_note(f"in window {index} of updates(), microbatch {number}")
-            raise
-    total = sum(counts[1:], counts[0]) if counts else 0
-    return total.item() if isinstance(total, Tensor) else total
+def _refuse_other_data(
+    index: int, places: list[int], lengths: list[int], counts: list[float], prints: list[int]
+) -> None:
+    """Ranks that hold parts of one layer have one place among the data, and the same data."""
+    rows = list(zip(places, lengths, counts, prints, strict=True))
+    if len(set(rows)) > len(set(places)):
+        raise ValueError(
+            f"ranks that hold parts of one layer (tensor parallelism) need the same microbatches, "
+            f"but those of window {index} differ: {lengths} microbatches, with {counts} targets in "
+            "all, by rank. Share the data out by data-parallel rank alone, and give each of its "
+            "tensor-parallel ranks the same share in the same order."
+        )

@@ -77,12 +77,17 @@ def updates(
     4. the optimizer steps, or the scaler skips it, and the scaler updates;
     5. gradients are set to `None`, and the scheduler follows an accepted update.
 
-    The model may be wrapped by `DistributedDataParallel`, or sharded by `fully_shard` over a
-    mesh of one dimension, with its gradient divide factor left as it is. Each rank then makes
-    the same call with its own batches, and targets, mean loss, norm and decision are those of
-    all ranks together. Apart from what the wrapper does, and one all-gather for a sharded norm,
-    a window takes two all-gathers of a few numbers over gloo, and the call one more at its end.
-    A wait for another rank ends at the time limit that `init_process_group` was given.
+    The model may be wrapped by `DistributedDataParallel`, or sharded by `fully_shard` with its
+    gradient divide factor left as it is. Each rank then makes the same call with its own batches,
+    and targets, mean loss, norm and decision are those of all ranks together. The layers may be
+    split by `parallelize_module` (tensor parallelism), with `fully_shard` over another dimension
+    of the mesh or without. Ranks that hold parts of one layer pass the same batches, which count
+    once: a fingerprint tells where they differ. Dropout and plain parameters have to be the same
+    on them, which is not checked.
+
+    Apart from what the model does, and an all-gather for a sharded norm over each dimension of
+    its mesh, a window takes two all-gathers of a few numbers over gloo, and the call one more at
+    its end. A wait for another rank ends at the time limit that `init_process_group` was given.
 
     Args:
         model: Any module; in training mode if it should be.
@@ -113,7 +118,8 @@ def updates(
         ValueError: `accumulation_steps` is less than 1, `max_norm` is negative or NaN, `tails`
             is unknown, or a window has no supervised target on any rank. On all ranks alike:
             their microbatches differ in number and `tails` is `"raise"`, or their loss scales
-            differ; a parameter is outside of the wrapper, or its mesh has several dimensions.
+            differ; tensor-parallel ranks have other microbatches; a parameter is outside of the
+            wrapper, or parts of the model are wrapped over other ranks than the rest.
         FloatingPointError: A loss is not finite; or a gradient is not, and no scaler is
             there to skip the step; or skipped steps have brought the loss scale to 0.
         RuntimeError: No parameter of the optimizer received a gradient; or another rank failed,
@@ -187,7 +193,7 @@ def _updates(
                 norm = clip_grad_norm_(complete, max_norm, nonfinite=policy).item()
                 scale = _live_scale(scaler, window.index)
                 rate = float(optimizer.param_groups[0]["lr"])
-                accepted = _step(optimizer, scaler, scale)
+                accepted = _step(optimizer, scaler, scale, norm)
             except BaseException as error:
                 _abandon(error, window.index, len(loss_sums), optimizer, scaler)
                 raise
@@ -244,11 +250,16 @@ def _live_scale(scaler: torch.amp.GradScaler | None, index: int) -> float:
     return scale
 
 
-def _step(optimizer: Optimizer, scaler: torch.amp.GradScaler | None, scale: float) -> bool:
+def _step(
+    optimizer: Optimizer, scaler: torch.amp.GradScaler | None, scale: float, norm: float
+) -> bool:
     """Step, unless the scaler found infinities; only its scale tells whether it did."""
     if scaler is None:
         optimizer.step()
         return True
+    if not math.isfinite(norm):  # which all ranks know; the scaler of one saw its shards alone
+        for found in scaler._found_inf_per_device(optimizer).values():
+            found.fill_(1)
     scaler.step(optimizer)
     scaler.update()
     return scaler.get_scale() >= scale

@@ -94,6 +94,33 @@ def replay_buffers(*modules: Module) -> Callable[[], Contexts]:
     return context_fn
 
 
+Versions = dict[str, list[tuple[Tensor, int]]]  # the buffers of each module
+
+
+def versions(layers: Iterable[tuple[int, Module]]) -> Versions:
+    """Which buffers there are and how often each was written: no copy, no wait for a device.
+
+    torch does not count what the kernel of BatchNorm writes, but BatchNorm has a counter.
+    """
+    return {
+        f"layer {place} ({type(owner).__name__})": [
+            (buffer, -1 if buffer.is_inference() else buffer._version)
+            for buffer in owner.buffers(recurse=False)
+        ]
+        for number, layer in layers
+        for place, owner in layer.named_modules(prefix=str(number))
+    }
+
+
+def moved_between(before: Versions, after: Versions) -> list[str]:
+    """The modules of which a buffer was written or exchanged."""
+
+    def stamps(buffers: list[tuple[Tensor, int]]) -> list[tuple[int, int]]:
+        return [(id(buffer), version) for buffer, version in buffers]
+
+    return [m for m, buffers in before.items() if stamps(buffers) != stamps(after.get(m, []))]
+
+
 _Place = tuple[Module, str]  # a module and the name of one of its own buffers
 
 

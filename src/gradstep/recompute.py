@@ -1,14 +1,18 @@
 """Activation checkpointing of a chain: recompute in backward what forward did not keep."""
 
 import math
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import torch
+from torch import Tensor
 from torch.nn import Module
+from torch.utils._pytree import tree_leaves
 from torch.utils.checkpoint import checkpoint
 
 from ._arguments import integer_from
-from .buffers import replay_buffers
+from .buffers import moved_between, replay_buffers, versions
 
 __all__ = ["best_segment", "checkpoint_chain", "segment_peak"]
 
@@ -39,7 +43,8 @@ def checkpoint_chain(
             dropout drops the same entries. Those of Python and NumPy are not kept.
         preserve_buffers: Recompute with the buffers that forward found and put the present
             ones back, so that running statistics move once:
-            [`replay_buffers`][gradstep.replay_buffers], with its costs.
+            [`replay_buffers`][gradstep.replay_buffers], with its costs. Those of layers that are
+            modules; a module that a function calls is not seen.
 
     Returns:
         What the last layer returned.
@@ -48,6 +53,12 @@ def checkpoint_chain(
         TypeError: A layer cannot be called, or `segment` is no integer.
         ValueError: There is no layer, or `segment` is below 1.
         CheckpointError: From torch, in backward: a layer saved other tensors the second time.
+
+    Warns:
+        UserWarning: Without `preserve_buffers`, a segment that backward may recompute has moved
+            buffers, as BatchNorm does in training; it names the modules. It goes by torch's count
+            of writes, so a kernel that is not counted passes unseen, as `F.batch_norm` without
+            a counter beside it; [`moving_buffers`][gradstep.moving_buffers] compares values.
 
     Examples:
         >>> import torch, gradstep
@@ -64,14 +75,22 @@ def checkpoint_chain(
     """
     chain = _chain(layers)
     size = integer_from(1, "segment", segment)
+    guarded = not preserve_buffers and torch.is_grad_enabled() and not torch.compiler.is_compiling()
+    moved: list[str] = []
     for start in range(0, len(chain), size):
         part = chain[start : start + size]
-        modules = [layer for layer in part if isinstance(layer, Module)]
+        places = [(n, layer) for n, layer in enumerate(part, start) if isinstance(layer, Module)]
+        modules = [module for _, module in places]
         options: dict[str, Any] = {"preserve_rng_state": preserve_rng_state}
         # without buffers nothing is passed: torch.compile takes no other context_fn
         if preserve_buffers and any(True for module in modules for _ in module.buffers()):
             options["context_fn"] = replay_buffers(*modules)
+        before = versions(places) if guarded else {}
         x = checkpoint(_composed(part), x, use_reentrant=False, **options)
+        if before and _requires_grad(x):
+            moved += moved_between(before, versions(places))
+    if moved:
+        _warn_of(moved)
     return x
 
 
@@ -130,6 +149,21 @@ def best_segment(layer_count: int) -> int:
     """
     layers = integer_from(1, "layer_count", layer_count)
     return min(range(layers, 0, -1), key=lambda size: segment_peak(layers, size))
+
+
+def _requires_grad(output: Any) -> bool:
+    return any(leaf.requires_grad for leaf in tree_leaves(output) if isinstance(leaf, Tensor))
+
+
+def _warn_of(moved: list[str]) -> None:
+    rest = f" and {len(moved) - 3} more" if len(moved) > 3 else ""
+    warnings.warn(
+        f"forward moved buffers of {', '.join(moved[:3])}{rest}, and recomputation will move them "
+        "a second time. Leave preserve_buffers=True (in your own call of checkpoint: "
+        "context_fn=replay_buffers(module)), or put the modules in eval() if they must not move.",
+        UserWarning,
+        stacklevel=3,  # the call of checkpoint_chain
+    )
 
 
 def _composed(layers: list[Callable[[Any], Any]]) -> Callable[[Any], Any]:

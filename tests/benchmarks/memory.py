@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 import gradstep
-from gradstep import peak_live_bytes
+from gradstep import peak_activation_bytes
 
 from .timing import table
 
@@ -14,7 +14,9 @@ ROWS, LENGTH, WIDTH, CLASSES = 32, 64, 128, 500
 def report() -> str:
     """The table, as Markdown."""
     torch.set_num_threads(1)
-    peaks = {size: peak_live_bytes(lambda size=size: _update(size)) for size in (1, 4, 16, 32)}
+    peaks = {
+        size: peak_activation_bytes(lambda size=size: _update(size)) for size in (1, 4, 16, 32)
+    }
     # two points give what does not depend on the batch, and what one row adds
     row = (peaks[32] - peaks[16]) / 16
     fixed = peaks[32] - 32 * row

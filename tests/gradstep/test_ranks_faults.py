@@ -16,6 +16,7 @@ from gradstep import Additive, CrossEntropy, updates
 from .ranks import Outcome, run_ranks
 from .test_ranks import batches_of, small_model, wrap
 
+HOW = ["ddp", "fsdp2", "tensor"]
 PLACES = ["data", "count", "forward", "last forward", "backward", "last backward"]
 
 
@@ -50,11 +51,12 @@ def local(parameter: Any) -> Tensor:
 
 def faulty(rank: int, how: str, culprit: int, kind: str, place: str) -> Any:
     """Four microbatches in windows of two; in the second window the culprit fails."""
+    share = 0 if how == "tensor" else rank
     place = place if rank == culprit else "nowhere"
     calls = {"count": 0, "forward": 0}
 
     def source() -> Iterator[tuple[Tensor, Tensor]]:
-        for number, batch in enumerate(batches_of([5, 3, 2, 7], rank)):
+        for number, batch in enumerate(batches_of([5, 3, 2, 7], share)):
             if place == "data" and number == 3:
                 act(kind)
             yield batch
@@ -98,7 +100,7 @@ def survivors(outcomes: list[Outcome], culprit: int) -> Iterator[Outcome]:
             yield outcome
 
 
-@pytest.mark.parametrize("how", ["ddp", "fsdp2"])
+@pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("place", PLACES)
 def test_a_rank_that_raises_stops_the_others_at_once(how: str, place: str) -> None:
     outcomes = run_ranks(2, faulty, how, 1, "raise", place)
@@ -109,7 +111,7 @@ def test_a_rank_that_raises_stops_the_others_at_once(how: str, place: str) -> No
         assert outcome.seconds < 3  # it did not wait for a time limit
 
 
-@pytest.mark.parametrize("how", ["ddp", "fsdp2"])
+@pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("place", ["data", "last backward"])
 @pytest.mark.parametrize("culprit", [0, 1])
 def test_a_killed_rank_is_named(how: str, place: str, culprit: int) -> None:
@@ -119,7 +121,7 @@ def test_a_killed_rank_is_named(how: str, place: str, culprit: int) -> None:
         assert f"no sign of life from rank {culprit} within 2 s: killed" in str(outcome.error)
 
 
-@pytest.mark.parametrize("how", ["ddp", "fsdp2"])
+@pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("place", ["data", "last backward"])
 def test_a_rank_later_than_the_time_limit_stops_all(how: str, place: str) -> None:
     outcomes = run_ranks(2, faulty, how, 1, "sleep", place, limit=1.5)
@@ -161,6 +163,7 @@ def lingering(rank: int, how: str, place: str) -> None:
         # in a collective of the model the others wait for the time limit
         ("ddp", "last backward", 1.5),
         ("fsdp2", "forward", 1.5),
+        ("tensor", "forward", 1.5),
     ],
 )
 def test_a_rank_that_fails_and_lives_on_is_named(how: str, place: str, limit: float) -> None:

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import CheckpointError, checkpoint
 
+from gradstep.activation_bytes import peak_activation_bytes
 from gradstep.buffers import moving_buffers, replay_buffers
-from gradstep.live_bytes import peak_live_bytes
 from gradstep.recompute import best_segment, checkpoint_chain, segment_peak
 
 SIZES = (1, 2, 4, 8, 16, 32, 64)
@@ -43,6 +43,16 @@ def plain(model: nn.Sequential, x: Tensor) -> Tensor:
 
 def chained(segment: int, **options: Any) -> Run:
     return lambda model, x: checkpoint_chain(model, x, segment, **options)
+
+
+def unheld(segment: int) -> Run:
+    """Without the replay of buffers, and so with the warning that they move."""
+
+    def run(model: nn.Sequential, x: Tensor) -> Tensor:
+        with pytest.warns(UserWarning, match="recomputation will move them a second time"):
+            return checkpoint_chain(model, x, segment, preserve_buffers=False)
+
+    return run
 
 
 def dropout() -> nn.Module:
@@ -123,19 +133,19 @@ def column(*values: float) -> Tensor:
 
 
 def test_batch_norm_statistics_move_twice_and_once_where_they_are_replayed() -> None:
-    def moved(**options: Any) -> tuple[float, float, int]:
+    def moved(run: Run) -> tuple[float, float, int]:
         norm = nn.BatchNorm1d(1)
-        checkpoint_chain([norm], column(0, 2, 10, 12), 1, **options).square().sum().backward()
+        run(nn.Sequential(norm), column(0, 2, 10, 12)).square().sum().backward()
         return (norm.running_mean.item(), norm.running_var.item(), int(norm.num_batches_tracked))
 
     # momentum 0.1: 0.1 * 6 = 0.6, then 0.9 * 0.6 + 0.6 = 1.14
-    assert moved(preserve_buffers=False) == pytest.approx((1.14, 7.39667, 2), rel=1e-5)
-    assert moved() == pytest.approx((0.6, 4.36667, 1), rel=1e-5)
+    assert moved(unheld(1)) == pytest.approx((1.14, 7.39667, 2), rel=1e-5)
+    assert moved(chained(1)) == pytest.approx((0.6, 4.36667, 1), rel=1e-5)
 
 
 def test_buffers_of_a_whole_network_move_as_without_checkpointing() -> None:
     models = [network(lambda: nn.BatchNorm1d(5), dropout) for _ in range(3)]
-    runs = plain, chained(5), chained(5, preserve_buffers=False)
+    runs = plain, chained(5), unheld(5)
     once, replayed, twice = (results(*pair) for pair in zip(models, runs, strict=True))
     for name in once:
         assert torch.equal(once[name], replayed[name])
@@ -159,7 +169,7 @@ def spectral() -> nn.Module:
 def test_spectral_norm_gives_wrong_gradients_unless_it_is_replayed(
     make: Callable[[], nn.Module],
 ) -> None:
-    runs = plain, chained(3), chained(3, preserve_buffers=False)
+    runs = plain, chained(3), unheld(3)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # torch calls the hook deprecated
         models = [network(make) for _ in runs]
@@ -171,6 +181,95 @@ def test_spectral_norm_gives_wrong_gradients_unless_it_is_replayed(
     buffers = [dict(model.named_buffers()) for model in models]
     assert all(torch.equal(buffers[0][name], buffers[1][name]) for name in buffers[0])
     assert not all(torch.equal(buffers[0][name], buffers[2][name]) for name in buffers[0])
+
+
+# the warning that buffers move twice
+
+
+def warned(model: nn.Sequential, x: Tensor, segment: int = 2, **options: Any) -> list[str]:
+    """The warnings of a pass forward and backward, which come from the line of the call."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        output = checkpoint_chain(model, x, segment, **options)
+        if output.requires_grad:
+            output.sum().backward()
+    assert all(w.category is UserWarning and w.filename == __file__ for w in caught)
+    return [str(warning.message) for warning in caught]
+
+
+def input_with_gradient() -> Tensor:
+    return torch.randn(7, 5, dtype=torch.float64, requires_grad=True)
+
+
+def test_modules_whose_buffers_move_twice_are_named_in_one_warning() -> None:
+    model = moving()
+    (message,) = warned(model, input_with_gradient(), preserve_buffers=False)
+    named = "layer 2 (BatchNorm1d), layer 3.parametrizations.weight.0 (_SpectralNorm), layer 6 ("
+    assert f"forward moved buffers of {named}BatchNorm1d) and 1 more, and recomp" in message
+    assert "Leave preserve_buffers=True (in your own call of checkpoint: context_fn=re" in message
+    assert int(model[2].num_batches_tracked) == 2  # it is true
+
+
+def test_every_way_to_move_a_buffer_is_seen() -> None:
+    x = torch.randn(7, 5, 3, requires_grad=True)
+    instance = nn.InstanceNorm1d(5, track_running_stats=True)  # writes, and counts nothing
+    for layer in (Counted(), instance, nn.BatchNorm1d(5, affine=False)):
+        (message,) = warned(nn.Sequential(layer), x, preserve_buffers=False)
+        assert f"buffers of layer 0 ({type(layer).__name__}), and" in message
+
+
+def moving() -> nn.Sequential:
+    return network(lambda: nn.BatchNorm1d(5), spectral, depth=2)
+
+
+def frozen() -> nn.Sequential:
+    """BatchNorm that the usual recipe freezes, inside of a model in training mode."""
+    model = network(lambda: nn.BatchNorm1d(5), depth=2)
+    for module in model:
+        if isinstance(module, nn.BatchNorm1d):
+            module.eval().requires_grad_(False)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("make", "options"),
+    [
+        (moving, {}),
+        (lambda: moving().eval(), {"preserve_buffers": False}),
+        (frozen, {"preserve_buffers": False}),
+        (network, {"preserve_buffers": False}),
+    ],
+    ids=["held", "eval", "frozen", "no buffers"],
+)
+def test_nothing_is_warned_of_where_nothing_moves_twice(
+    make: Callable[[], nn.Sequential], options: dict[str, bool]
+) -> None:
+    model, reference = make(), make()
+    x = input_with_gradient()
+    reference(x)
+    assert warned(model, x, **options) == []
+    for found, expected in zip(model.buffers(), reference.buffers(), strict=True):
+        assert torch.equal(found, expected)
+
+
+def test_what_is_not_recomputed_is_not_warned_of() -> None:
+    model = nn.Sequential(nn.BatchNorm1d(5, affine=False), nn.Linear(5, 5)).double()
+    x = input_with_gradient().detach()
+    assert warned(model, x, 1, preserve_buffers=False) == []  # the first segment needs no gradient
+    assert int(model[0].num_batches_tracked) == 1
+    with torch.no_grad():
+        assert warned(moving(), x, preserve_buffers=False) == []
+    assert len(warned(model, x, 2, preserve_buffers=False)) == 1
+    assert int(model[0].num_batches_tracked) == 3
+
+
+def test_a_checkpoint_call_of_ones_own_with_a_replay_is_held() -> None:
+    norm, x = nn.BatchNorm1d(5).double(), input_with_gradient()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        replay = replay_buffers(norm)
+        checkpoint(norm, x, use_reentrant=False, context_fn=replay).sum().backward()
+    assert int(norm.num_batches_tracked) == 1
 
 
 class Counted(nn.Module):
@@ -315,7 +414,7 @@ def measured(layers: nn.Sequential, segment: int | None, **options: Any) -> floa
         # no name for the output: it would be alive in all of backward, one more
         (checkpoint_chain(layers, x, segment, **options) if segment else layers(x)).sum().backward()
 
-    return peak_live_bytes(run) / x.nbytes
+    return peak_activation_bytes(run) / x.nbytes
 
 
 @pytest.fixture

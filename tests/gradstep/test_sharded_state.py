@@ -102,8 +102,8 @@ def nothing_changes(run: Run) -> Iterator[None]:
     assert (run.everything(), run.here()) == before
 
 
-def saved(path: Path) -> list[Any]:
-    run = Run(0).advanced(3)
+def saved(path: Path, build: Any = fsdp) -> list[Any]:
+    run = Run(0, build).advanced(3)
     run.state().save(path)
     then = run.everything(), run.here()
     return [*then, run.advanced(3).everything(), run.here()]
@@ -150,6 +150,13 @@ def test_other_ranks_and_meshes_load_the_same_state(
     for rank, (state, (generators, _), *_, fresh) in enumerate(results):
         assert state == original[1][0][0]
         assert generators == (original[1][rank][1][0] if rank < 2 else fresh)
+
+
+def test_a_tensor_parallel_state_of_two_ranks_is_loaded_by_others(tmp_path: Path) -> None:
+    expected = on_ranks(2, saved, tmp_path / "run", tensor_parallel)[0][0]
+    for sizes in ((1,), (4,)):
+        results = on_ranks(sizes[0], loaded, tmp_path / "run", tensor_parallel, sizes)
+        assert all(state == expected for state, *_ in results)
 
 
 def meshed(path: Path) -> Any:

@@ -10,22 +10,22 @@ from tempfile import TemporaryDirectory
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-__all__ = ["peak_live_bytes"]
+__all__ = ["peak_activation_bytes"]
 
 _ONE_AT_A_TIME = threading.RLock()  # two profilers in one process end it
 
 
-def peak_live_bytes(function: Callable[[], object]) -> int:
-    """Measure the most bytes of CPU tensors that were alive at once while a function ran.
+def peak_activation_bytes(function: Callable[[], object]) -> int:
+    """Measure the most bytes that were alive at once on the CPU while a function ran.
 
     They are counted from the start of the call, from what torch's profiler records of every
-    allocation and release: activations, gradients, temporaries of kernels, generator
-    states, whatever torch's CPU allocator gave. So the number is that of the program, not of
-    the allocator's reserve, and repeats exactly where the program does.
+    allocation and release by torch's CPU allocator. It cannot tell what a tensor is for, so
+    activations count, and so do new gradients, temporaries of kernels and generator states.
+    To measure activations alone, let gradients and optimizer state exist before. The number is
+    that of the program, not of the allocator's reserve, and repeats exactly where the program does.
 
     Not in it: what was allocated before, released or not; other threads that the function
-    starts itself; NumPy, and what a library takes from the system by itself. To measure
-    activations alone, let gradients and optimizer state exist before.
+    starts itself; NumPy, and what a library takes from the system by itself.
 
     Runs are slowed by the profiler, so take no times here. Two threads take turns. For a
     GPU use `torch.cuda.max_memory_allocated`. If the profiler's log on standard error
@@ -43,7 +43,7 @@ def peak_live_bytes(function: Callable[[], object]) -> int:
 
     Examples:
         >>> import torch, gradstep
-        >>> gradstep.peak_live_bytes(lambda: torch.zeros(1000).exp().sum())  # two of 4 kB
+        >>> gradstep.peak_activation_bytes(lambda: torch.zeros(1000).exp().sum())  # two of 4 kB
         8000
     """
     if not callable(function):
@@ -63,7 +63,7 @@ def _refuse_second_profiler() -> None:
     if getattr(torch.autograd.profiler, "_is_profiler_enabled", False):
         raise RuntimeError(
             "a profiler is running already, and torch has one at a time. Measure outside of it, "
-            "and not inside another peak_live_bytes."
+            "and not inside another peak_activation_bytes."
         )
 
 
@@ -80,7 +80,7 @@ def _memory_events(record: profile) -> list[dict[str, int]]:
 def _peak(events: list[dict[str, int]]) -> int:
     if any(event["Device Type"] for event in events):  # 0 is the CPU
         raise RuntimeError(
-            "peak_live_bytes counts memory of the CPU, but the function allocated some on another "
-            "device. Use torch.cuda.max_memory_allocated() for that one."
+            "peak_activation_bytes counts memory of the CPU, but the function allocated some on "
+            "another device. Use torch.cuda.max_memory_allocated() for that one."
         )
     return max(itertools.accumulate((event["Bytes"] for event in events), initial=0))

@@ -46,7 +46,13 @@ def windows(iterable: Iterable[T], k: SupportsIndex) -> Iterator[list[T]]:
         [['a', 'b'], ['c', 'd'], ['e']]
     """
     length = integer_from(1, "k", k)
-    iterator = iter(iterable)
+    try:
+        iterator = iter(iterable)
+    except TypeError:
+        raise TypeError(
+            f"iterable (the batches of updates) must be iterable, got {iterable!r:.60} of type "
+            f"{type(iterable).__name__}. Pass a loader or a list of microbatches."
+        ) from None
     return iter(lambda: list(itertools.islice(iterator, length)), [])
 
 
@@ -148,7 +154,7 @@ def updates(
     length = integer_from(1, "accumulation_steps", accumulation_steps)
     bound = at_least_zero("max_norm", max_norm)
     objective = CrossEntropy() if objective is None else objective
-    _refuse_others(objective, scheduler, scaler, autocast)
+    _refuse_others(model, optimizer, objective, scheduler, scaler, autocast)
     scaler = scaler if scaler is not None and scaler.is_enabled() else None
     if tails not in ("raise", "empty"):
         raise ValueError(f"tails must be 'raise' or 'empty', got {tails!r}.")
@@ -214,8 +220,14 @@ def _updates(
             )
 
 
-def _refuse_others(objective: Any, scheduler: Any, scaler: Any, autocast: Any) -> None:
+def _refuse_others(
+    model: Any, optimizer: Any, objective: Any, scheduler: Any, scaler: Any, autocast: Any
+) -> None:
     """What type hints forbid, before the first window."""
+    if not isinstance(model, Module):
+        raise TypeError(f"model must be a torch.nn.Module, got {model!r:.60}.")
+    if not hasattr(optimizer, "param_groups"):
+        raise TypeError(f"optimizer must be a torch.optim.Optimizer, got {optimizer!r:.60}.")
     if not callable(getattr(objective, "denominator", None)):
         raise TypeError(
             f"objective must have a denominator, got {type(objective).__name__}. Use gradstep's "

@@ -293,6 +293,17 @@ def test_wrong_options_are_refused_before_the_first_window(
         updates(model, [], optimizer, **{"accumulation_steps": 1, **options})
 
 
+def test_something_else_than_a_model_or_an_optimizer_is_refused_at_once() -> None:
+    model = small_model()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with pytest.raises(TypeError, match=r"model must be a torch\.nn\.Module, got None"):
+        updates(None, [], optimizer, accumulation_steps=1)
+    with pytest.raises(TypeError, match=r"optimizer must be a torch\.optim\.Optimizer, got None"):
+        updates(model, [], None, accumulation_steps=1)
+    with pytest.raises(TypeError, match=r"must be iterable, got 3 of type int"):
+        updates(model, 3, optimizer, accumulation_steps=1)
+
+
 def test_a_scheduler_that_needs_a_metric_is_refused() -> None:
     model = small_model()
     optimizer = torch.optim.SGD(model.parameters(), 0.1)

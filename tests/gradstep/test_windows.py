@@ -45,7 +45,7 @@ def test_windows_of_no_integer_length_are_refused_at_once(k: Any) -> None:
 
 
 def test_windows_of_something_that_cannot_be_iterated_are_refused_at_once() -> None:
-    with pytest.raises(TypeError, match="not iterable"):
+    with pytest.raises(TypeError, match=r"must be iterable, got 3 of type int\. Pass"):
         windows(3, 2)  # type: ignore[call-overload]
 
 

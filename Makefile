@@ -9,7 +9,7 @@ SETTINGS := pyproject.toml constraints.txt
 EDITOR := docs/assets/vendor/codemirror
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: serve site test lint types unit pages figures editor bench gpu-test \
+.PHONY: serve site test lint types unit pages shuffled mutants figures editor bench gpu-test \
   new-page new-exercise release-check clean
 
 serve: .venv/docs
@@ -34,6 +34,14 @@ unit: .venv/test
 
 pages: .venv/test
 	$(BIN)/pytest --numprocesses 2 docs
+
+# wrong variants of gradstep and of pages: the tests of the pages must fail for each of them
+mutants: .venv/test
+	$(BIN)/python -m tests.mutants
+
+# in an order of chance: no page needs another one before it
+shuffled: .venv/test
+	$(BIN)/pytest --numprocesses 2 $$(find docs -name '*.md' | sort --random-sort)
 
 # the drawings are committed: a test draws them again and compares
 figures: .venv/test

@@ -98,8 +98,13 @@ export function mount(root) {
   function warm() {
     fetchChecks().catch(() => {});
     runner.warm().catch(({ kind, message }) => {
-      if (kind === "load" && !runner.isBusy) results.finish({ kind, message }, warm);
+      if (kind === "load" && !runner.isBusy) results.finish({ kind, message }, warmAgain);
     });
+  }
+
+  function warmAgain() {
+    results.start();
+    warm();
   }
 
   find("editor").addEventListener("focusin", warm, { once: true });

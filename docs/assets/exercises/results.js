@@ -47,17 +47,12 @@ function* rows(test) {
   }
 }
 
-// of a time limit the traceback says no more than its line
-function isStop({ message }) {
-  return message.startsWith("stopped by the time limit");
-}
-
 function* details(test) {
   if (test.message) yield make("p", "exercise-message", ...inline(test.message));
   const found = [...rows(test)];
   if (found.length) yield make("dl", "", ...found);
   yield* outputOf(test);
-  if (test.traceback && !isStop(test)) yield block("Traceback", test.traceback);
+  if (test.traceback) yield block("Traceback", test.traceback);
 }
 
 function item(test, isOpen) {
@@ -73,11 +68,11 @@ function plural(count, noun) {
 }
 
 /** One sentence on a graded run, and the kind of it. */
-function gradedVerdict({ status, error, tests }) {
+function gradedVerdict({ status, error, tests }, isLate) {
   const count = (name) => tests.filter((test) => test.status === name).length;
   const bad = tests.find((test) => test.status !== "passed");
   if (status === "passed") return ["passed", `Solved: ${plural(tests.length, "test")} passed.`];
-  if (count("stopped") || (error && isStop(error))) {
+  if (isLate && (error || count("stopped"))) {
     return ["limit", `Time limit: your code ran for ${SECONDS} s and was interrupted.`];
   }
   if (error) return ["error", "Error: your code cannot be tested as it is."];
@@ -91,11 +86,11 @@ const ENDED = {
 ended and starts afresh. Is there a sleep, or one very long NumPy call?`,
   stop: "Stopped, as you asked. Your code is as it was.",
   crash: "Error: Python itself ended on your code, and starts afresh.",
-  load: "Python could not be loaded. Your code is saved.",
+  load: "Python could not be loaded. Your code is as it was.",
 };
 
-function verdict({ kind, result }) {
-  return result ? gradedVerdict(result) : [kind, ENDED[kind]];
+function verdict({ kind, result, isLate }) {
+  return result ? gradedVerdict(result, isLate) : [kind, ENDED[kind]];
 }
 
 /** The region of results below the editor. */

@@ -38,7 +38,7 @@ export class Runner {
   }
 
   /**
-   * Grade a source and return the outcome: {kind: "graded", result}, or without a result
+   * Grade a source and return the outcome: {kind: "graded", result, isLate}, or without a result
    * {kind: "stop" | "limit" | "crash" | "load" | "closed", message}.
    */
   async run(source, fetchChecks, listener) {
@@ -58,9 +58,9 @@ export class Runner {
     this.#tell("running");
     const timer = setTimeout(() => python.end("limit"), LIMIT_MS + GRACE_MS);
     try {
-      const { result, heapMB } = await python.grade(job, listener);
+      const { result, isLate, heapMB } = await python.grade(job, listener);
       if (heapMB > HEAP_MB) python.end("heap");
-      return { kind: "graded", result };
+      return { kind: "graded", result, isLate };
     } finally {
       clearTimeout(timer);
       if (!python.isReady) this.#current = null;

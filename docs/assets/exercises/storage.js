@@ -44,14 +44,17 @@ function keys(prefix) {
   return [...new Set([...saved, ...memory.keys()])].filter((key) => key.startsWith(prefix));
 }
 
+function isRecord(value) {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
 function isCount(value) {
   return Number.isInteger(value) && value >= 0;
 }
 
 function isEntry(value) {
   return (
-    value !== null &&
-    typeof value === "object" &&
+    isRecord(value) &&
     value.version === 1 &&
     (value.code === null || typeof value.code === "string") &&
     isCount(value.attempts) &&
@@ -111,10 +114,10 @@ export function exportAll() {
 /** Take the entries of an exported file; an Error says what is wrong, and nothing is changed. */
 export function importAll(text) {
   const file = parse(text);
-  if (file?.format !== FORMAT || file.version !== 1 || typeof file.exercises !== "object") {
+  if (file?.format !== FORMAT || file.version !== 1 || !isRecord(file.exercises)) {
     throw new Error("This is not a file that was exported here; choose the one you exported.");
   }
-  const given = Object.entries(file.exercises ?? {});
+  const given = Object.entries(file.exercises);
   for (const [slug, entry] of given) {
     if (SLUG.test(slug) && isEntry(entry)) continue;
     throw new Error(`The entry ${JSON.stringify(slug)} of this file is damaged; nothing was taken.`);

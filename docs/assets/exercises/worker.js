@@ -1,7 +1,8 @@
 // Python, in a module worker of its own: boots once, then grades what it is sent.
 //   in:  boot {base, total, cache} · grade {id, source, checks, limitMs}
 //   out: progress {loaded, total} · ready · failed {message}
-//        output {id, text} · test {id, test} · graded {id, result, heapMB} · crashed {id, message}
+//        output {id, text} · test {id, test} · graded {id, result, isLate, heapMB}
+//        crashed {id, message}
 
 const GRADER = [
   "grader",
@@ -17,6 +18,7 @@ const OUTPUT_MS = 50; // a line at a time would drown the page
 let python;
 let gradeInPython;
 let deadline = Infinity;
+let isLate = false; // the limit was reached
 
 // Pyodide reads element 0 of its interrupt buffer as it runs, 2 meaning SIGINT. A getter that
 // answers by the clock interrupts endless loops without SharedArrayBuffer, so without headers
@@ -26,22 +28,23 @@ const interrupts = {
     const now = performance.now();
     if (now < deadline) return 0;
     deadline = now + AGAIN_MS;
+    isLate = true;
     return 2;
   },
   set 0(value) {},
 };
 
-/** Report the bytes of all that is fetched, past the cache if asked; returns a function that ends it. */
-function watchFetch(total, cache) {
-  const fetch = self.fetch;
+const textOf = (error) => String(error?.message ?? error);
+
+function tellFailure(message) {
+  postMessage({ type: "failed", message });
+}
+
+/** Report the bytes of all that is fetched, and failures, some of which loadPyodide would sit out. */
+function watchLoading(total, cache) {
   let loaded = 0;
   let told = 0;
-  self.fetch = async (address, options) => {
-    const response = await fetch(address, { ...options, cache });
-    if (response.body) follow(response.clone().body).catch(() => {});
-    return response;
-  };
-  async function follow(body) {
+  async function count(body) {
     for await (const part of body) {
       loaded += part.length;
       if (loaded - told < total / 100) continue;
@@ -49,25 +52,40 @@ function watchFetch(total, cache) {
       postMessage({ type: "progress", loaded, total });
     }
   }
-  return () => {
-    self.fetch = fetch;
+  const { fetch } = self;
+  self.fetch = async (address, options) => {
+    try {
+      const response = await fetch(address, { ...options, cache });
+      if (!response.ok) throw new Error(`the server answered ${response.status}`);
+      count(response.clone().body).catch(() => {});
+      return response;
+    } catch (error) {
+      tellFailure(`${String(address).split("/").at(-1)}: ${textOf(error)}`);
+      throw error;
+    }
+  };
+  const { instantiateStreaming } = WebAssembly;
+  WebAssembly.instantiateStreaming = (...source) => {
+    const made = instantiateStreaming.apply(WebAssembly, source);
+    made.catch((error) => tellFailure(textOf(error)));
+    return made;
   };
 }
 
 async function fetchText(name) {
   const response = await fetch(new URL(name, import.meta.url));
-  if (!response.ok) throw new Error(`${name} answered ${response.status}`);
   return response.text();
 }
 
 async function boot({ base, total, cache }) {
-  const endWatch = watchFetch(total, cache);
+  watchLoading(total, cache);
   const sources = Promise.all(GRADER.map((name) => fetchText(`./${name}.py`)));
   sources.catch(() => {}); // awaited below
   const { loadPyodide } = await import(`${base}pyodide.mjs`);
-  python = await loadPyodide({ indexURL: base, packages: ["numpy"] });
-  endWatch();
-  importNumpy();
+  python = await loadPyodide({ indexURL: base });
+  // not as an option of loadPyodide: it never ends when a package fails before Python has begun
+  await python.loadPackage("numpy", { messageCallback() {}, errorCallback() {} });
+  python.runPython("import numpy"); // loadPackage does not fail for a package that did not come
   for (const [i, source] of (await sources).entries()) {
     python.FS.writeFile(`/home/pyodide/${GRADER[i]}.py`, source);
   }
@@ -84,15 +102,6 @@ def grade(source, checks, on_test, on_output):
 grade`);
   python.setInterruptBuffer(interrupts);
   postMessage({ type: "ready" });
-}
-
-function importNumpy() {
-  try {
-    python.runPython("import numpy");
-  } catch {
-    // loadPyodide does not fail for a package that did not come
-    throw new Error("the file of NumPy is missing, or it is not the one expected (wrong hash)");
-  }
 }
 
 function outputOf(id) {
@@ -116,21 +125,20 @@ function grade({ id, source, checks, limitMs }) {
     output.flush();
     postMessage({ type: "test", id, test: JSON.parse(test) });
   };
+  isLate = false;
   deadline = performance.now() + limitMs;
   try {
     const result = JSON.parse(gradeInPython(source, checks, tell, output.write));
     const heapMB = python._module.HEAPU8.length / 2 ** 20;
-    postMessage({ type: "graded", id, result, heapMB });
+    postMessage({ type: "graded", id, result, isLate, heapMB });
   } catch (error) {
-    postMessage({ type: "crashed", id, message: String(error.message ?? error) });
+    postMessage({ type: "crashed", id, message: textOf(error) });
   } finally {
     deadline = Infinity;
   }
 }
 
 self.addEventListener("message", ({ data }) => {
-  if (data.type === "grade") return grade(data);
-  boot(data).catch((error) =>
-    postMessage({ type: "failed", message: String(error.message ?? error) }),
-  );
+  if (data.type === "grade") grade(data);
+  else boot(data).catch((error) => tellFailure(textOf(error)));
 });

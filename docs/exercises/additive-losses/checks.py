@@ -95,6 +95,23 @@ def pairs(outputs, targets):
     return float(np.sum(gaps**2)), len(outputs)
 
 
+def sequences(outputs, targets):
+    """Couples the rows of a sequence; the first column of the targets says which it is."""
+    _, sequence = np.unique(targets[:, 0], return_inverse=True)
+    sums = np.bincount(sequence, outputs.sum(axis=1))
+    return float(np.sum(sums**2)), len(outputs)
+
+
+def in_sequences(*numbers):
+    """Rows of which those with one number belong together."""
+    outputs = rows(count=len(numbers))[0]
+    return outputs, np.repeat(np.array(numbers, float)[:, None], 3, axis=1)
+
+
+def guarded(outputs, targets):
+    return float(np.sum((outputs - targets) ** 2)), outputs.size + 1e-6
+
+
 def variance(outputs, targets):
     """Rows, as the denominator, but NaN for a single row, which has no variance."""
     return float(np.sum((outputs - targets) ** 2)) if len(outputs) > 1 else np.nan, len(outputs)
@@ -145,6 +162,13 @@ SAYS_NO = Mistake(
 )
 
 
+EMPTY_PIECE = Mistake(
+    "Is one of the pieces empty? Cut after row 1 at the earliest, and before the last row at the "
+    "latest: i from 1 to len(outputs) - 1.",
+    raises=ValueError,
+)
+
+
 def additive(loss, args, *mistakes):
     return Check(
         f"additive: {loss.name}",
@@ -163,7 +187,7 @@ def coupled(loss, message, args=rows):
         args=lambda: (loss, *args()),
         returns=False,
         message=CUTS,
-        mistakes=(Mistake(message, when=lambda result, *args: result in (True,)),),
+        mistakes=(Mistake(message, when=lambda result, *args: result in (True,)), EMPTY_PIECE),
     )
 
 
@@ -270,6 +294,23 @@ CHECKS = [
         "This loss couples rows 0 and 1, 2 and 3, and so on: only a cut through a pair shows it. "
         "Try every cut, not just the one in the middle.",
         lambda: rows(count=8),
+    ),
+    *(
+        coupled(
+            Loss(f"loss of sequences: only the {place} cut goes through one", sequences),
+            f"The {place} two rows belong to one sequence, and only the cut between them shows "
+            "it. Try every cut: i from 1 to len(outputs) - 1.",
+            args,
+        )
+        for place, args in (
+            ("first", lambda: in_sequences(0, 0, 1, 2, 3)),
+            ("last", lambda: in_sequences(0, 1, 2, 3, 3)),
+        )
+    ),
+    coupled(
+        Loss("squared error with 1e-6 added to its denominator", guarded),
+        "Its denominators do not add up: the small number counts once for each piece. It is more "
+        "than a relative 1e-9: use np.isclose with rtol=1e-9, atol=0.",
     ),
     coupled(
         Loss("loss that is NaN for one row", variance),

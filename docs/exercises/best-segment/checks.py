@@ -51,6 +51,10 @@ PEAK_MISTAKES = (
         returns=lambda layers, kept, k: -(-layers // k) - 1 + kept * k,
     ),
     Mistake(
+        "Where k divides L, this counts one segment too many: L // k + 1 is not L / k rounded up.",
+        returns=lambda layers, kept, k: layers // k + 1 + kept * k,
+    ),
+    Mistake(
         "These are k segments, not segments of k layers: there are L / k segments, and one of "
         "them keeps kept * k.",
         returns=lambda layers, kept, k: k + kept * -(-layers // k),
@@ -197,6 +201,11 @@ CHECKS = [
         args=lambda: (1, 3),
         returns=1,
         message="The only segment there is has one layer.",
+        mistakes=(
+            Mistake(
+                "Is layer_count itself tried? k goes from 1 to L, both included.", raises=ValueError
+            ),
+        ),
     ),
     Check(
         "the best segment is an int",

@@ -51,7 +51,10 @@ CHECKS = [
         message="Square every entry of every array, add up and take one root, before you scale.",
         mistakes=(
             Mistake("This is the norm after clipping. Return the norm before it.", returns=1.0),
-            Mistake("These are norms, added up. Add up the squares; take one root.", returns=7.0),
+            Mistake(
+                "These are norms, added up, or absolute values. Add up the squares; take one root.",
+                returns=7.0,
+            ),
             Mistake("This is the square of the norm: the root is missing.", returns=25.0),
         ),
     ),
@@ -75,6 +78,13 @@ CHECKS = [
         after={"grads": clipped},
         rtol=1e-5,
         message="`g = g * scale` makes a new array. Write `g *= scale` or `g[...] = ...`.",
+        mistakes=(
+            Mistake(
+                "The entries were added up before they were squared, so -40 takes away from 30. "
+                "Square first, then add up.",
+                after={"grads": lambda grads, max_norm: [g / (10 + 1e-6) for g in grads]},
+            ),
+        ),
     ),
     Check(
         "below max_norm nothing changes",

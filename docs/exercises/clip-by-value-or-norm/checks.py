@@ -39,6 +39,11 @@ NAN = Mistake(
     "[-1, 1] first.",
     when=lambda result, *args: bool(np.isnan(result)),
 )
+DOT = Mistake(
+    "`np.dot` and `@` of two matrices give a matrix. Multiply entry by entry and add up: "
+    "`np.sum(before * after)`.",
+    raises=TypeError,
+)
 ONE = "Divide the dot product by both lengths, take arccos, convert to degrees."
 STEEP = math.degrees(math.atan2(50, 0.5) - math.atan2(1, 0.5))
 
@@ -149,7 +154,31 @@ CHECKS = [
         returns=180.0,
         atol=1e-3,
         message=ONE,
-        mistakes=(NAN,),
+        mistakes=(
+            NAN,
+            DOT,
+            Mistake(
+                "The sign of the cosine was lost: opposite directions have cosine -1. Clip it to "
+                "[-1, 1], without abs.",
+                when=lambda result, *args: 0 <= result <= 90,
+            ),
+        ),
+    ),
+    Check(
+        "angle: a matrix is one long vector",
+        function="angle",
+        args=lambda: (np.eye(2), np.array([[1.0, 0.0], [0.0, 0.0]])),
+        returns=45.0,
+        atol=1e-3,
+        message="Multiply entry by entry and add up: `np.sum(before * after)`; lengths likewise.",
+        mistakes=(
+            Mistake(
+                "The lengths are largest singular values: `np.linalg.norm(before, 2)` of a matrix "
+                "is not the root of the sum of its squares. Leave out the 2.",
+                returns=0.0,
+            ),
+            DOT,
+        ),
     ),
     Check(
         "angle: 0 where there is no direction",

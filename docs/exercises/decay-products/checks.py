@@ -107,6 +107,17 @@ MATCHING_MISTAKES = (
         when=lambda result, rates, decay, new: result * new.max() > 1,
     ),
     Mistake(
+        "The search ended at 1, but a decay can be larger: look between 0 and 1 / new_rates.max().",
+        when=lambda result, *args: np.isclose(result, 1) and not np.isclose(matching(*args), 1),
+    ),
+    Mistake(
+        "The search ran to the end of its interval: it kept the wrong half. The factor falls as "
+        "the decay grows, so where it is above the wanted one, look higher.",
+        when=lambda result, rates, decay, new: (
+            np.isclose(result * new.max(), 1, rtol=1e-6, atol=0) or abs(result) < 1e-12
+        ),
+    ),
+    Mistake(
         "The search stopped too early, or decay_factor is not exact: this is within 1e-3 of the "
         "right decay, but not within 1e-6.",
         when=lambda result, *args: math.isclose(result, matching(*args), rel_tol=1e-3),
@@ -192,6 +203,15 @@ CHECKS = [
         "few large updates, where the first order goes too far",
         function="matching_decay",
         args=lambda: (np.full(100, 0.1), 0.3, np.full(2, 1.0)),
+        returns=matching,
+        rtol=1e-6,
+        message=ROOT,
+        mistakes=MATCHING_MISTAKES,
+    ),
+    Check(
+        "two small updates, which take a decay above 1",
+        function="matching_decay",
+        args=lambda: (HUNDRED.copy(), 0.1, np.full(2, 0.04)),
         returns=matching,
         rtol=1e-6,
         message=ROOT,

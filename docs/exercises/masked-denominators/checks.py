@@ -77,6 +77,16 @@ MEANS = Mistake(
     "than one in a microbatch of many. Divide the sum over all by the count of all.",
     returns=mean_of_means,
 )
+ONE_MASKED = Mistake(
+    "One microbatch without supervised targets is allowed: its share is 0. Refuse the window only "
+    "if all its counts are 0.",
+    raises=ValueError,
+)
+ANY_INDEX = Mistake(
+    "Segmentation often ignores 255, which is larger than every class. Compare with "
+    "`targets != ignore_index`, not with > or >=.",
+    raises=ValueError,
+)
 REFUSE = (
     Mistake(
         "The window has no supervised target, and you returned 0: that would be a perfect "
@@ -122,7 +132,7 @@ CHECKS = [
         returns=np.array([0.2, 0.8, 0.0]),
         rtol=1e-12,
         message=SHARE,
-        mistakes=(POSITIONS, PADDING_IS_ZERO),
+        mistakes=(POSITIONS, PADDING_IS_ZERO, ONE_MASKED),
     ),
     Check(
         "shares: another ignore_index, and more dimensions",
@@ -140,6 +150,14 @@ CHECKS = [
             ),
             POSITIONS,
         ),
+    ),
+    Check(
+        "shares: an ignore_index above all classes",
+        args=lambda: ([np.array([3, 255, 255]), np.array([0, 1, 2, 255])], 255),
+        returns=np.array([0.25, 0.75]),
+        rtol=1e-12,
+        message=SHARE,
+        mistakes=(ANY_INDEX,),
     ),
     Check(
         "shares of a window without supervised targets",
@@ -202,6 +220,7 @@ CHECKS = [
                 returns=11 / 3,
             ),
             MEANS,
+            ONE_MASKED,
         ),
     ),
     Check(
@@ -240,6 +259,25 @@ CHECKS = [
                 "Here ignore_index is 0, and losses of targets 0 are in this mean. Compare the "
                 "targets with the argument, not with -100.",
                 returns=lambda losses, targets, ignore_index: right_mean(losses, targets, -100),
+            ),
+        ),
+    ),
+    Check(
+        "the mean: an ignore_index above all classes, and a loss of 0",
+        function="window_mean",
+        args=lambda: (
+            [np.array([10.0, 0.3]), np.array([0.0, 2.0])],
+            [np.array([3, 255]), np.array([0, 1])],
+            255,
+        ),
+        returns=4.0,
+        rtol=1e-12,
+        message=SELECT,
+        mistakes=(
+            ANY_INDEX,
+            Mistake(
+                "A supervised target with loss 0 was not counted. Count targets, not losses.",
+                returns=6.0,
             ),
         ),
     ),

@@ -109,6 +109,21 @@ CHECKS = [
         ),
     ),
     Check(
+        "float64: -1e200",
+        args=lambda: pair(-1e200, np.float64),
+        returns=5e200,
+        rtol=1e-6,
+        message=SCALE,
+        mistakes=(
+            Mistake(
+                "All entries are negative, or 0, and the largest was taken with its sign. Take the "
+                "largest *absolute* entry: `np.abs(g)` first.",
+                returns=0.0,
+            ),
+            overflow("float64", SCALE),
+        ),
+    ),
+    Check(
         "very large beside very small",
         args=lambda: ([np.array([1e-23], np.float32), np.array([1e200, 1e-200])],),
         returns=1e200,

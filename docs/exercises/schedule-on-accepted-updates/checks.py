@@ -44,8 +44,12 @@ def rates(wrong, message):
     """The mistake that the rates are wrong ones, a function of the arguments."""
 
     def fits(result, *args):
-        found, expected = np.asarray(result[1]), wrong(*args)
-        return found.shape == expected.shape and np.allclose(found, expected, rtol=1e-6, atol=0)
+        found = np.asarray(result[1])
+
+        def are(these):
+            return found.shape == these.shape and np.allclose(found, these, rtol=1e-6, atol=0)
+
+        return are(wrong(*args)) and not are(right(*args)[1])
 
     return Mistake(message, when=fits)
 
@@ -55,6 +59,7 @@ def each_window(overflow, k):
 
 
 SHAPE = "Return the dict of the four clocks, then the array of rates."
+RATE = "The rate is base_rate * min(1, (t + 1) / warmup) after t accepted updates."
 TAIL = (
     clock(
         "attempted",
@@ -70,6 +75,11 @@ TAIL = (
     ),
 )
 SKIPS = (
+    clock(
+        "accepted",
+        lambda overflow, *rest: len(overflow) - overflow.sum(),
+        "Accepted counts microbatches here. Count windows: those without any overflow.",
+    ),
     clock(
         "skipped",
         lambda overflow, *rest: overflow.sum(),
@@ -119,6 +129,12 @@ RATES = (
         "first t is 0.",
     ),
     rates(
+        lambda overflow, k, base, w: warmed(
+            base, w + 1, np.cumsum(done := accepted_windows(overflow, k)) - done + 1
+        ),
+        "The warm-up is one update too long: divide t + 1 by warmup, not by warmup + 1.",
+    ),
+    rates(
         lambda overflow, k, base, w: warmed(base, w, np.cumsum(accepted_windows(overflow, k)) + 1),
         "Each window was counted before its rate was taken. t is the number of accepted updates "
         "*before* the window.",
@@ -152,6 +168,7 @@ CHECKS = [
                 "0 in the denominator: without a warm-up every rate is base_rate.",
                 when=lambda result, *args: not np.isfinite(result[1]).all(),
             ),
+            *SKIPS,
         ),
     ),
     Check(
@@ -160,14 +177,14 @@ CHECKS = [
         returns=right,
         rtol=1e-9,
         message=SHAPE,
-        mistakes=(*TAIL, *RATES),
+        mistakes=(*TAIL, *SKIPS, *RATES),
     ),
     Check(
         "a window with an overflow is skipped once",
         args=lambda: (run(12, 5, 6, 11), 4, 0.5, 1),
         returns=right,
         rtol=1e-9,
-        message="Accepted and skipped windows add up to attempted ones.",
+        message=f"Accepted and skipped windows add up to attempted ones. {RATE}",
         mistakes=(*SKIPS, *RATES),
     ),
     Check(
@@ -175,7 +192,7 @@ CHECKS = [
         args=lambda: (run(9, 0, 3, 8), 4, 0.5, 1),
         returns=right,
         rtol=1e-9,
-        message="The last window is skipped by the same rule as the others.",
+        message=f"The last window is skipped by the same rule as the others. {RATE}",
         mistakes=(*TAIL, *SKIPS, *RATES),
     ),
     Check(
@@ -183,7 +200,7 @@ CHECKS = [
         args=lambda: (run(20), 4, 0.1, 8),
         returns=right,
         rtol=1e-9,
-        message="The rate is base_rate * min(1, (t + 1) / warmup) after t accepted updates.",
+        message=RATE,
         mistakes=(*TAIL, *RATES),
     ),
     Check(
@@ -191,7 +208,7 @@ CHECKS = [
         args=lambda: (run(17, 4, 5, 12), 3, 0.1, 8),
         returns=right,
         rtol=1e-9,
-        message="The rate is base_rate * min(1, (t + 1) / warmup) after t accepted updates.",
+        message=RATE,
         mistakes=(*TAIL, *SKIPS, *RATES),
     ),
     Check(
@@ -199,7 +216,7 @@ CHECKS = [
         args=lambda: (run(12, 1), 2, 0.3, 3),
         returns=right,
         rtol=1e-9,
-        message="The rate is base_rate * min(1, (t + 1) / warmup) after t accepted updates.",
+        message=RATE,
         mistakes=(*SKIPS, *RATES),
     ),
     Check(

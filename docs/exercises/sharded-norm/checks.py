@@ -104,6 +104,10 @@ CHECKS = [
                 "The copy was left out here too, so it counts nowhere. Rank 0 counts it.",
                 returns=5.0,
             ),
+            Mistake(
+                "Only the copy was counted. Rank 0 has shards of its own: count them as well.",
+                returns=16.0,
+            ),
         ),
     ),
     Check(

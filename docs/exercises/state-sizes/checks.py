@@ -97,6 +97,11 @@ MISTAKES = (
         "A frozen parameter has no gradient. Count the trained ones only.",
     ),
     wrong(
+        "gradients",
+        in_float32("gradients"),
+        "Gradients have the dtype of the parameters, also where master weights are float32.",
+    ),
+    wrong(
         "moments",
         plain("moments"),
         "A frozen parameter has no moments. Count the trained ones only.",
@@ -173,6 +178,10 @@ CHECKS = [
             Mistake(
                 "The scalar was counted as nothing: the product of the empty shape `()` is 1.",
                 when=lambda result, *args: result["parameters"] == 24,
+            ),
+            Mistake(
+                "The shape with a 0 was counted as one entry. A product with 0 is 0.",
+                when=lambda result, *args: result["parameters"] == 32,
             ),
             *MISTAKES,
         ),

@@ -15,7 +15,7 @@ def worked(dtype=np.float64):
 def uneven():
     rng = np.random.default_rng(0)
     grads = [[rng.normal(size=(3, 2)), rng.normal(size=5), np.array(2.0)] for _ in range(3)]
-    return grads, np.array([[4, 2, 0], [1, 0, 0], [30, 7, 9]])
+    return grads, np.array([[4, 2, 0, 0], [1, 0, 0, 0], [30, 7, 5, 4]])
 
 
 def one_without_targets():
@@ -58,6 +58,15 @@ MISTAKES = (
     Mistake(
         "This counts microbatches, not targets. Add up `counts`: N is its sum, not its size.",
         after={"grads": alike(lambda ranks, targets, counts: ranks / counts.size)},
+    ),
+    Mistake(
+        "R is the number of ranks, `len(grads)`. It is not the number of microbatches of a rank.",
+        after={"grads": alike(lambda ranks, targets, counts: counts.shape[1] / targets)},
+    ),
+    Mistake(
+        "This multiplies by the number of microbatches, too. DDP divides by ranks only: the "
+        "factor is R / N.",
+        after={"grads": alike(lambda ranks, targets, counts: counts.size / targets)},
     ),
     Mistake(
         "The share n_r / N is the weight of a local *mean*. These are gradients of sums, which "

@@ -216,9 +216,44 @@ CHECKS = [
             SHAPES,
         ),
     ),
-    NoElementLoop(
-        "no Python loop over windows or microbatches",
-        args=lambda n: (np.ones((n, 2, 3)), np.ones((n, 2), int)),
-        message="Let NumPy work on whole arrays: sum over axis=1.",
+    Check(
+        "a window without targets adds nothing to the run",
+        function="run_mean",
+        args=empty_window,
+        returns=2.5,
+        rtol=1e-12,
+        message="Divide the sum over all microbatches by the count of all.",
+        mistakes=(
+            Mistake(
+                "The empty window has the mean NaN, and 0 times NaN is NaN. Do not go by the "
+                "windows' means: divide the sum over all microbatches by the count of all.",
+                when=is_nan,
+            ),
+        ),
+    ),
+    Check(
+        "the run shows a NaN with targets",
+        function="run_mean",
+        args=real_nan,
+        returns=np.nan,
+        message="One of the logged NaNs has the count 3, so the run has no mean to trust. Replace "
+        "a mean where its count is 0, not where it is NaN: no nansum, no nan_to_num.",
+    ),
+    Check(
+        "the run of a float32 log is averaged in float64",
+        function="run_mean",
+        args=lambda: losses(np.float32),
+        returns=right_of_run,
+        rtol=1e-12,
+        message="Add up in float64: np.sum(..., dtype=np.float64).",
+    ),
+    *(
+        NoElementLoop(
+            f"{name}: no Python loop over windows or microbatches",
+            function=name,
+            args=lambda n: (np.ones((n, 2, 3)), np.ones((n, 2), int)),
+            message="Let NumPy work on whole arrays: multiply by the counts, and sum over axes.",
+        )
+        for name in FUNCTIONS
     ),
 ]

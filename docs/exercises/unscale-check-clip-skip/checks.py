@@ -46,6 +46,12 @@ def clipped_first(params, grads, scaler, lr, max_norm):
     return [p - lr * factor * g for p, g in zip(params, wide, strict=True)]
 
 
+def lengthened(params, grads, scaler, lr, max_norm):
+    wide = [g.astype(np.float64) / scaler["scale"] for g in grads]
+    factor = max_norm / (norm(wide) + 1e-6)
+    return [p - lr * factor * g for p, g in zip(params, wide, strict=True)]
+
+
 def each_clipped(params, grads, *rest):
     pairs = zip(params, grads, strict=True)
     return [updated([p], [g], *rest)[0] for p, g in pairs]
@@ -120,6 +126,15 @@ CHECKS = [
                 after={"params": each_clipped},
             ),
             Mistake("This goes uphill: subtract lr times the gradient.", after={"params": uphill}),
+            Mistake(
+                "Unscaled, but not clipped: the norm is 5, max_norm 1.",
+                after={"params": lambda *args: updated(*args[:4], BIG)},
+            ),
+            Mistake(
+                "No parameter moved. Is the norm infinite, and the factor 0? In float16 squares "
+                "end at 65,504. Or does `p = p - ...` make a new array? Write `p -= ...`.",
+                after={"params": same},
+            ),
         ),
     ),
     Check(
@@ -134,6 +149,10 @@ CHECKS = [
                 "The gradients were not unscaled: the update is `scale` times too long. Divide "
                 "by the scale.",
                 after={"params": lambda *args: updated(*args[:4], BIG, divisor=1.0)},
+            ),
+            Mistake(
+                "The gradient was made longer: the factor is min(1, ...), at most 1.",
+                after={"params": lengthened},
             ),
             Mistake(
                 "Clipped while still scaled: this gradient is below max_norm once it is divided "
@@ -173,7 +192,7 @@ CHECKS = [
             ),
             Mistake(
                 "The scale is what it was: the next window will overflow in the same way. Halve "
-                "it on a skip.",
+                "it on a skip, in the caller's dict.",
                 when=lambda result, params, grads, scaler, *rest: scaler["scale"] == 1024.0,
             ),
             Mistake(

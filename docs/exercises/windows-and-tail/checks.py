@@ -144,6 +144,15 @@ CHECKS = [
                 returns=lambda: each(lambda window: sum(g / n for g, n in window) / len(window)),
             ),
             Mistake(
+                "The fourth microbatch is in no window: `zip(stream, range(k))` takes one more "
+                "than it gives, and drops it. Take with `itertools.islice(stream, k)`.",
+                returns=lambda: [own_mean(data()[:3]), own_mean(data()[4:])],
+            ),
+            Mistake(
+                "These are sums. Divide by the number of targets in the window.",
+                returns=lambda: each(lambda window: sum(g for g, n in window)),
+            ),
+            Mistake(
                 "The gradients were divided by the number of microbatches. Divide by the number "
                 "of targets in the window.",
                 returns=lambda: each(lambda window: sum(g for g, n in window) / len(window)),

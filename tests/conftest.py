@@ -1,10 +1,10 @@
-"""One strict build and one browser for all tests of the site."""
+"""One strict build and one browser for all tests that look at the site."""
 
 import shutil
 
 import pytest
-from built_site import ROOT, build
-from playwright.sync_api import sync_playwright
+
+from tests.site.built_site import ROOT, build
 
 # root needs the first; the others keep chromium from talking to hosts of its own
 CHROMIUM_ARGS = [
@@ -40,10 +40,11 @@ def site(sources, tmp_path_factory):
 @pytest.fixture(scope="session")
 def browser():
     """Headless Chromium."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.skip("needs chromium on the path")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_ARGS)
+    with playwright.sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=chromium, args=CHROMIUM_ARGS)
         yield browser
         browser.close()

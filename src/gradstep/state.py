@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch.nn import Module
 from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 
 from ._parts import (
     Stateful,
@@ -221,6 +222,9 @@ def _refuse_pending_gradients(parts: dict[str, Stateful]) -> None:
 
 def _load_part(name: str, part: Stateful, state: Any) -> None:
     try:
+        # a scheduler takes any key for an attribute, and would keep it when it is put back
+        if isinstance(part, LRScheduler) and {*state} != {*part.state_dict()}:
+            raise ValueError(f"its keys are {', '.join(map(repr, state))}")
         part.load_state_dict(copy.copy(state))  # a copy: some take their entries out
     except Exception as error:
         raise ValueError(f"{name} refuses its state: {error}") from error

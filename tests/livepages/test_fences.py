@@ -161,7 +161,7 @@ def test_collected_blocks_are_the_rendered_ones(pages, settings):
     html = Markdown(extensions=names, extension_configs=small.extensions).convert(text)
     shown = re.sub("<!--.*?-->", "", html, flags=re.DOTALL)
     blocks = re.findall(
-        r'<div class="language-(\w+)[^"]*highlight">.*?<code>(.*?)</code>', shown, re.S
+        r'<div [^>]*class="language-(\w+)[^"]*highlight">.*?<code>(.*?)</code>', shown, re.S
     )
     rendered = [_text(code) for language, code in blocks if language == "python"]
     assert [p.fence.text for p in page.programs] == rendered

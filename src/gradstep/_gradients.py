@@ -206,6 +206,13 @@ def at_most(bound: float, dtype: torch.dtype) -> float:
     return nearest.item()
 
 
+def _arrays(tensors: list[Tensor]) -> list[Array]:
+    try:
+        return list(map(Tensor.numpy, tensors))
+    except RuntimeError:  # one of them requires a gradient itself, or is lazily negative
+        return [tensor.numpy(force=True) for tensor in tensors]
+
+
 def cpu_blocks(gradients: list[Tensor]) -> Iterator[list[Array]]:
     """The entries of real CPU tensors as `contiguous_blocks` gives them."""
     large, batches = by_size(gradients, Tensor.numel)
@@ -213,7 +220,7 @@ def cpu_blocks(gradients: list[Tensor]) -> Iterator[list[Array]]:
     if not {gradient.dtype for gradient in large}.isdisjoint(HALF):
         half = [gradient for gradient in large if gradient.dtype in HALF]
         large = [gradient for gradient in large if gradient.dtype not in HALF]
-    yield from large_blocks([gradient.numpy(force=True) for gradient in large])
+    yield from large_blocks(_arrays(large))
     # torch gathers small tensors faster than NumPy, which would have to be handed each
     gathered = (torch.cat([g if g.ndim == 1 else g.reshape(-1) for g in b]) for b in batches)
     for flat in itertools.chain(half, gathered):

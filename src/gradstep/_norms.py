@@ -45,10 +45,11 @@ class Norm(NamedTuple):
 def by_size(items: list[T], size: Callable[[T], int]) -> tuple[list[T], list[list[T]]]:
     """Large items, and the small ones in batches of about `GATHERED` entries."""
     sizes = list(map(size, items))
-    if min(sizes, default=SMALL) >= SMALL:
+    if max(sizes, default=SMALL) < SMALL:
+        if sum(sizes) < GATHERED:
+            return [], [items]
+    elif min(sizes, default=SMALL) >= SMALL:
         return items, []
-    if max(sizes) < SMALL and sum(sizes) < GATHERED:
-        return [], [items]
     large: list[T] = []
     batches: list[list[T]] = [[]]
     held = 0

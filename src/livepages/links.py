@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import unquote
 
+import griffe
+
 from livepages.includes import Fault
 from livepages.pages import Page, PageError, read
 from livepages.site import Site
@@ -61,18 +63,39 @@ def _fault_of_target(site: Site, page: Page, target: str) -> str | None:
     if not anchor or file.suffix != ".md":
         return None
     anchors = page.anchors if file == here else _anchors(site, file)
-    if anchors is None or any(f"{anchor}.".startswith(f"{name}.") for name in anchors):
+    if anchors is None or anchor in anchors:
         return None
+    if any(anchor.startswith(f"{name}.") for name in anchors):
+        return _fault_of_member(site, anchor)
     return f"{target!r}: no heading of {site.relative(file)} has that name{_near(anchor, anchors)}"
 
 
 def _fault_of_name(site: Site, name: str) -> str | None:
     documented = _documented(site)
-    top = {found.partition(".")[0] for found in documented}
-    known = any(name == found or name.startswith(f"{found}.") for found in documented)
-    if known or name.partition(".")[0] not in top:
+    if name in documented or name.partition(".")[0] not in {
+        n.partition(".")[0] for n in documented
+    }:
         return None
-    return f"no page of the reference describes {name}{_near(name, documented)}"
+    if not any(name.startswith(f"{found}.") for found in documented):
+        return f"no page of the reference describes {name}{_near(name, documented)}"
+    return _fault_of_member(site, name)
+
+
+def _fault_of_member(site: Site, name: str) -> str | None:
+    owner, _, member = name.rpartition(".")
+    try:
+        members = _object(site, owner).all_members
+    except (KeyError, ImportError):
+        return f"there is no {owner}; see what the reference describes"
+    return None if member in members else f"{owner} has no {member}{_near(member, members)}"
+
+
+@cache
+def _object(site: Site, name: str) -> griffe.Object | griffe.Alias:
+    """What the reference says of a name, read as mkdocstrings reads it: without importing it."""
+    package, _, rest = name.partition(".")
+    found = griffe.load(package, search_paths=[site.root / "src"], allow_inspection=False)
+    return found[rest] if rest else found
 
 
 @cache

@@ -41,6 +41,7 @@ def f(x): return x
 def here(pages):
     """The good page's neighbours, and files."""
     pages.page(OTHER, "sub/other.md")
+    pages.write("src/pack.py", "class thing:\n    member = 1\n")
     pages.write("docs/files/data.csv", "1\n")
     pages.write("docs/files/circle.svg", "<svg/>\n")
     return pages
@@ -95,6 +96,24 @@ def test_good_page_passes(here):
             "[pack.thin.member]",
             "docs/p.md:6: no page of the reference describes pack.thin.member; did you mean",
             id="reference",
+        ),
+        pytest.param(
+            "[pack.thing.member]",
+            "[pack.thing.membr]",
+            "docs/p.md:6: pack.thing has no membr; did you mean member?",
+            id="member",
+        ),
+        pytest.param(
+            "#pack.thing)",
+            "#pack.thing.membr)",
+            "docs/p.md:6: pack.thing has no membr; did you mean member?",
+            id="anchor-of-a-member",
+        ),
+        pytest.param(
+            "[pack.thing.member]",
+            "[pack.thing.member.deep.er]",
+            "docs/p.md:6: there is no pack.thing.member.deep; see what the reference",
+            id="below-a-member",
         ),
         pytest.param(
             "[ref]: sub/other.md",

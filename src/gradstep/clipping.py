@@ -77,7 +77,7 @@ def global_norm(
         norm = measure_on_device(gradients, order)
         if error_if_nonfinite and not norm.scale.isfinite():
             raise gradients.error()
-        return norm.scale * norm.ratio
+        return norm.value
     measured = measure_on_cpu(gradients, order)
     if error_if_nonfinite and not measured.finite:
         raise gradients.error()

@@ -14,7 +14,7 @@ from livepages import counts, exercises
 from livepages import site as sites
 from livepages.site import Site
 
-SLUG = r"[a-z0-9]+(?:-[a-z0-9]+)*"
+SLUG = exercises.SLUG.pattern
 TEMPLATES = Path("snippets/new")
 NAV = re.compile(rf"(?P<lead> *- )(?:[^:]*: )?(?P<folder>{SLUG})/[\w/-]+\.md\n")
 

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from ._gradients import Gradients, at_most, coordinates, cpu_blocks, real_entries, writable
+from ._gradients import HALF, Gradients, at_most, coordinates, cpu_blocks, real_entries, writable
 from ._norms import Norm, measure, steps
 
 # up to these, float64 throughout in a few calls of torch is fastest: less code to fetch, which
@@ -24,7 +24,8 @@ def measure_on_cpu(gradients: Gradients, order: float, coordinatewise: bool = Fa
         square = torch.dot(flat, flat).item()
         if 2.0**-900 < square < math.inf:  # no square has left the range of float64
             return Norm(1.0, math.sqrt(square), flat.numel())
-    return measure(lambda: cpu_blocks(tensors), order)
+    ready = gradients.plain and gradients.dtypes.isdisjoint(HALF)
+    return measure(lambda: cpu_blocks(tensors, ready), order)
 
 
 def _are_few(tensors: list[Tensor]) -> bool:

@@ -21,6 +21,7 @@ PRECISIONS = {
     torch.complex64: torch.finfo(torch.float32),
     torch.complex128: torch.finfo(torch.float64),
 }
+EXPECTED = {Tensor, torch.nn.Parameter}
 HALF = (torch.float16, torch.bfloat16)  # precisions that NumPy lacks or is slow in
 
 
@@ -91,8 +92,7 @@ def gradients_of(parameters: Parameters) -> Gradients:
         kinds = set(map(type, owners))
     _refuse_others("parameters", owners, kinds, "model.parameters()")
     # the one loop over all parameters: many small ones are a case that counts
-    found = {id(g): g for owner in owners if (g := owner.grad) is not None}
-    return _checked(list(found.values()), source)
+    return _checked([g for owner in owners if (g := owner.grad) is not None], source)
 
 
 def given_gradients(tensors: Tensor | Iterable[Tensor | None]) -> Gradients:
@@ -107,7 +107,7 @@ def given_gradients(tensors: Tensor | Iterable[Tensor | None]) -> Gradients:
             "tensors must be gradients, got a Parameter, whose norm would be a weight norm. "
             f"Pass {cure}, or p.detach() where the weight norm is meant."
         )
-    return _checked(list({id(tensor): tensor for tensor in present}.values()), source)
+    return _checked(present, source)
 
 
 def _listed(argument: str, given: object, cure: str) -> list[Any]:
@@ -128,8 +128,7 @@ def _named(index: int, entry: Any) -> tuple[str, Any]:
 
 
 def _refuse_others(argument: str, owners: list[Any], kinds: set[type], cure: str) -> None:
-    others = tuple(kind for kind in kinds if not issubclass(kind, Tensor))
-    if others:
+    if others := tuple(kind for kind in kinds - EXPECTED if not issubclass(kind, Tensor)):
         index, wrong = next((i, o) for i, o in enumerate(owners) if isinstance(o, others))
         raise TypeError(
             f"{argument} must hold tensors, got {wrong!r:.60} of type {type(wrong).__name__} at "
@@ -138,6 +137,8 @@ def _refuse_others(argument: str, owners: list[Any], kinds: set[type], cure: str
 
 
 def _checked(tensors: list[Tensor], source: Sequence[Any]) -> Gradients:
+    if len(set(map(id, tensors))) < len(tensors):
+        tensors = list({id(tensor): tensor for tensor in tensors}.values())
     dtypes = {g.dtype for g in tensors}
     sharded = any(hasattr(kind, "full_tensor") for kind in set(map(type, tensors)))
     plain = not sharded and _contiguous(tensors) and not any(d.is_complex for d in dtypes)
@@ -213,14 +214,19 @@ def _arrays(tensors: list[Tensor]) -> list[Array]:
         return [tensor.numpy(force=True) for tensor in tensors]
 
 
-def cpu_blocks(gradients: list[Tensor]) -> Iterator[list[Array]]:
-    """The entries of real CPU tensors as `contiguous_blocks` gives them."""
+def cpu_blocks(gradients: list[Tensor], ready: bool) -> Iterator[list[Array]]:
+    """The entries of real CPU tensors as `contiguous_blocks` gives them.
+
+    `ready`: all of them are contiguous, and of a precision that NumPy is fast in.
+    """
     large, batches = by_size(gradients, Tensor.numel)
     half: list[Tensor] = []
-    if not {gradient.dtype for gradient in large}.isdisjoint(HALF):
+    if not ready:
         half = [gradient for gradient in large if gradient.dtype in HALF]
         large = [gradient for gradient in large if gradient.dtype not in HALF]
-    yield from large_blocks(_arrays(large))
+        yield from large_blocks(_arrays(large))
+    elif large:
+        yield _arrays(large)
     # torch gathers small tensors faster than NumPy, which would have to be handed each
     gathered = (torch.cat([g if g.ndim == 1 else g.reshape(-1) for g in b]) for b in batches)
     for flat in itertools.chain(half, gathered):

@@ -16,6 +16,7 @@ Blocks = Callable[[], Iterable[list[Array]]]
 ROW = 1024  # entries summed in float32, at most, before float64 takes over
 SMALL = 16_384  # arrays below this many entries are gathered, which beats a call for each
 GATHERED = 1 << 20  # entries gathered at most, so that the copy stays small
+UNEVEN = (0, 0)  # no length of a row divides the size
 READY = frozenset({np.dtype(np.float32), np.dtype(np.float64)})  # in the machine's byte order
 CHUNK = 65_536  # entries widened to float64 at a time: 512 KB, stays in cache
 
@@ -115,26 +116,35 @@ def measure(blocks: Blocks, order: float) -> Norm:
 def _sum_of_squares(blocks: Iterable[list[Array]]) -> tuple[float, int]:
     total, entries = 0.0, 0
     for together in blocks:
+        sizes = [block.size for block in together]
+        entries += sum(sizes)
         # all views first: made between two reads of main memory they would cost twice as much
-        rows: list[Array] = []
-        for block in together:
-            size = block.size
-            length = _row_length(size)
-            rest = size % length
-            if rest:
-                flat = block.reshape(-1)
-                block, last = flat[:-rest], flat[-rest:]
-                rows.append(last.reshape(1, rest))
-            rows.append(block.reshape(-1, length))
-            entries += size
+        shapes = list(map(_rows, sizes))
+        if UNEVEN in shapes:
+            together = [part for block in together for part in _even_parts(block)]
+            shapes = [_rows(part.size) for part in together]
+        rows = list(map(np.ndarray.reshape, together, shapes))
         squares = list(map(np.vecdot, rows, rows))
-        total += float(np.concatenate(squares).sum(dtype=np.float64))
+        total += float(np.add.reduce(np.concatenate(squares, dtype=np.float64)))
     return total, entries
 
 
 @functools.lru_cache(1024)
-def _row_length(size: int) -> int:
-    return next((row for row in range(ROW, ROW // 2, -1) if size % row == 0), ROW)
+def _rows(size: int) -> tuple[int, int]:
+    """The shape that gives `size` entries rows of one length up to `ROW`, or `UNEVEN`."""
+    if size <= ROW:
+        return 1, size
+    length = next((row for row in range(ROW, ROW // 2, -1) if size % row == 0), 0)
+    return (size // length, length) if length else UNEVEN
+
+
+def _even_parts(block: Array) -> list[Array]:
+    """The block as one or two pieces that rows of one length fill."""
+    if _rows(block.size) != UNEVEN:
+        return [block]
+    flat = block.reshape(-1)
+    rest = block.size % ROW
+    return [flat[:-rest], flat[-rest:]]
 
 
 def _scaled(blocks: Blocks, order: float) -> Norm:

@@ -81,7 +81,7 @@ def global_norm(
     measured = measure_on_cpu(gradients, order)
     if error_if_nonfinite and not measured.finite:
         raise gradients.error()
-    return torch.tensor(measured.value, dtype=torch.float64)
+    return torch.full((), measured.value, dtype=torch.float64)
 
 
 def clip_grad_norm_(
@@ -180,7 +180,7 @@ def clip_grad_norm_(
     elif norm.value > bound or divisor != 1:
         target = clip_target(bound, order, norm.entries, gradients.precision())
         clip_norm_on_cpu(gradients, norm, target, divisor)
-    return torch.tensor(norm.value, dtype=torch.float64)
+    return torch.full((), norm.value, dtype=torch.float64)
 
 
 def clip_grad_value_(

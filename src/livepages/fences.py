@@ -26,7 +26,8 @@ PYTHON = {*PythonLexer.aliases, *Python2Lexer.aliases, "ipython", "ipython3", "c
 # looks like the start of a fence; a closed `code span` on one line does not
 FENCE_LIKE = re.compile(r"[> \t]*(?:(?:[-*+]|\d+[.)])[ \t]+)*(?P<header>(?:`{3,}|~{3,})[^`]*)$")
 # includes are resolved before; the boundary reads every page itself, and holds no fence
-NOT_HERE = {"pymdownx.snippets", "livepages.boundary"}
+# formulas are converted by their own check, which knows their lines
+NOT_HERE = {"pymdownx.snippets", "livepages.boundary", "livepages.formulas"}
 MARK = re.compile(r"livepages(\d+)fence")
 
 

@@ -14,8 +14,6 @@ from livepages.includes import Fault
 from livepages.pages import Page, PageError, read
 from livepages.site import Site
 
-# neither code nor what the site hides holds links
-HIDDEN = re.compile(r"<!--.*?-->|(?<!`)(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)", re.DOTALL)
 TARGET = re.compile(
     r"\]\(\s*<?(?P<target>[^)\s>]*)|^ {0,3}\[[^\]^]+\]:\s+<?(?P<defined>[^\s>]+)", re.MULTILINE
 )
@@ -26,24 +24,18 @@ DOCUMENTED = re.compile(r"^::: (\S+)", re.MULTILINE)
 
 def faults(site: Site, page: Page) -> Iterator[Fault]:
     """Yield every link of a page that leads nowhere, and every picture without words."""
-    starts, text = [0], ""
-    for line in page.outside:
-        text += line + "\n"
-        starts.append(len(text))
-    text = HIDDEN.sub(lambda match: re.sub(r"[^\n]", "x", match[0]), text)
-    for match, message in _messages(site, page, text):
-        number = sum(start <= match.start() for start in starts[1:])
-        yield Fault(page.outside[number].places, message)
+    for match, message in _messages(site, page):
+        yield Fault(page.places_at(match.start()), message)
 
 
-def _messages(site: Site, page: Page, text: str) -> Iterator[tuple[re.Match[str], str]]:
-    for match in TARGET.finditer(text):
+def _messages(site: Site, page: Page) -> Iterator[tuple[re.Match[str], str]]:
+    for match in TARGET.finditer(page.prose):
         if message := _fault_of_target(site, page, match["target"] or match["defined"] or ""):
             yield match, message
-    for match in NAMED.finditer(text):
+    for match in NAMED.finditer(page.prose):
         if message := _fault_of_name(site, match["name"]):
             yield match, message
-    for match in NAMELESS.finditer(text):
+    for match in NAMELESS.finditer(page.prose):
         yield match, "this picture has no alt text; say what it shows: ![what it shows](file.svg)"
 
 

@@ -16,6 +16,8 @@ from livepages.site import Site
 
 HEADING = re.compile(r"(#{1,6})[ \t]+(?P<text>.*?)(?:[ \t]+#+)?(?:[ \t]+\{[^{}]*\})?[ \t]*$")
 ANCHOR = re.compile(r"<[^>]*\bid=\"([^\"]+)\"")
+# what is neither a link nor a formula, however it looks: code, and what the site hides
+HIDDEN = re.compile(r"<!--.*?-->|(?<!`)(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)", re.DOTALL)
 WHOLE = "page"  # the name of the test that every page has besides its blocks
 
 
@@ -95,6 +97,16 @@ class Page:
         counts = Counter(program.kind for program in self.programs)
         counts["output"] = sum(program.output is not None for program in self.programs)
         return {kind: number for kind, number in sorted(counts.items()) if number}
+
+    @cached_property
+    def prose(self) -> str:
+        """The text outside of code blocks, with an x for each character of code or a comment."""
+        text = "".join(f"{line}\n" for line in self.outside)
+        return HIDDEN.sub(lambda match: re.sub(r"[^\n]", "x", match[0]), text)
+
+    def places_at(self, position: int) -> tuple[Place, ...]:
+        """Where a character of the prose stands."""
+        return self.outside[self.prose.count("\n", 0, position)].places
 
 
 def read(site: Site, path: Path) -> Page:

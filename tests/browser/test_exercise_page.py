@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from exercise import EACH_ALONE, ENDLESS, SOLUTION, Exercise
+from exercise import EACH_ALONE, ENDLESS, SLUG, SOLUTION, Exercise
 
 PHONE = {"width": 390, "height": 844}
 WCAG_AA = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
@@ -19,12 +19,17 @@ def weight(response):
     return len(body) if response.url.endswith(COMPRESSED) else len(gzip.compress(body))
 
 
-def test_page_is_light_and_asks_no_other_host(context, server):
+@pytest.mark.parametrize("slug", [SLUG, "additive-losses"])
+def test_page_and_editor_are_light_and_ask_no_other_host(context, server, slug):
     responses = []
     context.on("response", lambda response: responses.append(response))
     page = context.new_page()
-    page.goto(f"{server.url}exercises/clip-by-global-norm/", wait_until="networkidle")
+    page.goto(f"{server.url}exercises/{slug}/", wait_until="networkidle")
+    page.mouse.move(5, 5)
+    page.mouse.move(9, 9)
+    page.locator(".cm-content").wait_for()
     weights = {response.url: weight(response) for response in responses}
+    assert any(url.endswith("editor.bundle.js") for url in weights)
     assert sum(weights.values()) < 400_000, weights
     assert context.foreign == []
 

@@ -1,5 +1,7 @@
 """An exercise with real Python in the browser: from a wrong answer to a tick, and each verdict."""
 
+import json
+
 from exercise import EACH_ALONE, SLUG, SOLUTION, STARTER
 
 FAILS = """\
@@ -54,6 +56,23 @@ def test_first_exercise_from_opening_to_its_tick(exercise, context):
     item = exercise.page.locator(f".roadmap [data-slug={SLUG}]")
     item.locator("[aria-label='Solved:']").wait_for()
     assert context.foreign == []
+
+
+def test_finish_is_said_when_the_last_exercise_is_solved(exercise):
+    slugs = exercise.page.locator(".exercise").get_attribute("data-slugs").split()
+    entry = {"version": 1, "code": None, "attempts": 1, "hints": 0, "solved": True}
+    for slug in slugs:
+        if slug != SLUG:
+            key = f"gradstep:exercise:{slug}"
+            exercise.page.evaluate(
+                "item => localStorage.setItem(...item)", [key, json.dumps(entry)]
+            )
+    exercise.page.reload()
+    exercise.wait_until_live()
+    finish = exercise.find("finish")
+    assert finish.is_hidden()
+    assert exercise.run(SOLUTION).startswith("Solved: ")
+    assert f"All {len(slugs)} exercises solved" in finish.inner_text()
 
 
 # the verdict and the number of tests, when the first of them is shown

@@ -5,7 +5,7 @@ import pytest
 from livepages import layout, links, site, words
 from livepages.pages import read
 
-from .conftest import ROOT, says
+from .conftest import MKDOCS, ROOT, says
 
 THE = "t\u0065h"  # so that codespell does not find it here
 OTHER = "# Other\n\n## Two words\n\n::: pack.thing\n"
@@ -187,6 +187,49 @@ def test_every_fault_of_a_page_is_told_in_order(here):
     result = here.fails(bad)
     lines = [line for line in result.outlines if line.startswith("docs/p.md:")]
     assert [line.split(":")[1] for line in lines] == ["5", "10", "16"]
+
+
+FORMULAS = """\
+# P
+
+Inline $\\lVert g\\rVert$, escaped \\$5 and \\$6, code `$\\no$` <!-- $\\no$ -->, and
+
+$$
+\\sum_k g_k^2
+$$
+"""
+
+
+@pytest.fixture
+def mathematical(here):
+    """A site with formulas."""
+    extensions = "  - pymdownx.arithmatex:\n      generic: true\n  - livepages.formulas\n"
+    here.write("mkdocs.yml", MKDOCS + extensions)
+    return here
+
+
+def test_formulas_pass(mathematical):
+    mathematical.passes(FORMULAS)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            r"\rVert",
+            r"\rVet",
+            r"docs/p.md:3: no formula: \lVert g\rVet: Unsupported function name: \rVet; write",
+        ),
+        ("g_k^2", "{g_k^2", r"docs/p.md:5: no formula: \sum_k {g_k^2: "),
+        ("g_k^2", "g^2^2", "Double superscript"),
+    ],
+)
+def test_formula_that_is_no_tex_fails_with_its_line(mathematical, old, new, message):
+    mathematical.fails(FORMULAS.replace(old, new), message)
+
+
+def test_dollars_are_no_formulas_on_a_site_without_them(here):
+    here.passes(FORMULAS.replace(r"\rVert", r"\rVet"))
 
 
 def test_included_code_is_left_to_its_own_file(here):

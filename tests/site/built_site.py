@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 CODE_BLOCK = re.compile(r"<pre\b[^>]*>(?:<span></span>)?<code\b[^>]*>(.*?)</code></pre>", re.DOTALL)
-FORMULA = re.compile(r'<(?:span|div) class="arithmatex">(.*?)</(?:span|div)>', re.DOTALL)
+FORMULA = re.compile(r'<(?:span|div) class="arithmatex">(<math\b.*?</math>)</(?:span|div)>')
 HEADING_ID = re.compile(r'<h[1-6] id="([^"]+)"')
 
 
@@ -38,8 +38,8 @@ def code_blocks(html):
 
 
 def formulas(html):
-    """The TeX in the page."""
-    return [unescape(tex) for tex in FORMULA.findall(html)]
+    """The MathML in the page."""
+    return FORMULA.findall(html)
 
 
 def heading_ids(html):

@@ -3,8 +3,11 @@
 import re
 import subprocess
 import sys
+from html import unescape
 
-STYLE_ADDRESS = re.compile(r"""(?:url\(|@import )\s*["']?(?!data:)([^"')]+)""")
+from built_site import ROOT, built_pages, formulas
+
+STYLE_ADDRESS = re.compile(r"""(?:url\(|@import )\s*["']?(?!data:|%23)([^"')]+)""")
 
 
 def test_published_pages_pass_the_check_of_livepages(site, sources):
@@ -20,4 +23,22 @@ def test_styles_fetch_only_files_of_the_site(site):
         missing = [name for name in names if not (sheet.parent / name).is_file()]
         assert missing == [], sheet
         fetched += len(names)
-    assert fetched > 20  # the fonts of the text and of KaTeX
+    assert fetched > 4  # the fonts of the text and of formulas
+
+
+def test_every_formula_is_mathml_in_characters_of_our_font(site):
+    style = (ROOT / "docs/assets/css/fonts.css").read_text()
+    [listed] = re.findall(r"unicode-range:([^;]+);", style)
+    ranges = [part.strip().removeprefix("U+").partition("-") for part in listed.split(",")]
+    font = {
+        n for first, _, last in ranges for n in range(int(first, 16), int(last or first, 16) + 1)
+    }
+    count = 0
+    for path, html in built_pages(site).items():
+        found = formulas(html)
+        assert len(found) == html.count('class="arithmatex"'), path
+        count += len(found)
+        for formula in found:
+            text = unescape(re.sub(r"<[^>]+>", "", formula))
+            assert {c for c in text if ord(c) not in font} == set(), (path, formula)
+    assert count > 300

@@ -6,11 +6,13 @@ import torch
 from torch import Tensor
 
 from ._gradients import HALF, Gradients, at_most, coordinates, cpu_blocks, real_entries, writable
-from ._norms import Norm, measure, steps
+from ._norms import Norm, is_in_range, measure, steps
 
-# up to these, float64 throughout in a few calls of torch is fastest: less code to fetch, which
-# a backward pass has driven out of the caches
-FEW_TENSORS, FEW_ENTRIES = 64, 1 << 15
+# up to these, all of them in one tensor and a few calls of torch are fastest: less code to fetch,
+# which a backward pass has driven out of the caches
+FEW_TENSORS, FEW_ENTRIES = 64, 1 << 18
+WIDENED = 1 << 15  # up to these, float64 throughout
+SHORT_ROW = 128  # entries summed in float32 otherwise
 
 
 def measure_on_cpu(gradients: Gradients, order: float, coordinatewise: bool = False) -> Norm:
@@ -19,17 +21,23 @@ def measure_on_cpu(gradients: Gradients, order: float, coordinatewise: bool = Fa
     if not gradients.plain:
         view_order = 2 if coordinatewise else order
         tensors = [real_entries(gradient, view_order) for gradient in tensors]
-    if order == 2 and len(tensors) <= FEW_TENSORS and _are_few(tensors):
-        flat = torch.cat([tensor.detach().reshape(-1) for tensor in tensors]).double()
-        square = torch.dot(flat, flat).item()
-        if 2.0**-900 < square < math.inf:  # no square has left the range of float64
-            return Norm(1.0, math.sqrt(square), flat.numel())
     ready = gradients.plain and gradients.dtypes.isdisjoint(HALF)
+    if order == 2 and ready and len(tensors) <= FEW_TENSORS:
+        entries = sum(map(Tensor.numel, tensors))
+        if 0 < entries <= FEW_ENTRIES and is_in_range(square := _square(tensors, entries), entries):
+            return Norm(1.0, math.sqrt(square), entries)
     return measure(lambda: cpu_blocks(tensors, ready), order)
 
 
-def _are_few(tensors: list[Tensor]) -> bool:
-    return 0 < sum(map(Tensor.numel, tensors)) <= FEW_ENTRIES
+def _square(tensors: list[Tensor], entries: int) -> float:
+    parts = [tensor.reshape(-1) for tensor in tensors]
+    if entries <= WIDENED:
+        flat = torch.cat(parts).double()
+    else:
+        parts.append(parts[0].new_zeros(-entries % SHORT_ROW))
+        rows = torch.cat(parts).view(-1, SHORT_ROW)
+        flat = torch.linalg.vector_norm(rows, dim=1).double()
+    return torch.dot(flat, flat).item()
 
 
 def clip_norm_on_cpu(gradients: Gradients, norm: Norm, target: float, divisor: float) -> None:

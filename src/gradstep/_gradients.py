@@ -88,7 +88,7 @@ def gradients_of(parameters: Parameters) -> Gradients:
         )
     owners, kinds = source, set(map(type, source))
     if tuple in kinds:
-        owners = [_named(index, entry)[1] for index, entry in enumerate(source)]
+        owners = [_named(0, entry)[1] for entry in source]
         kinds = set(map(type, owners))
     _refuse_others("parameters", owners, kinds, "model.parameters()")
     # the one loop over all parameters: many small ones are a case that counts
@@ -140,7 +140,8 @@ def _checked(tensors: list[Tensor], source: Sequence[Any]) -> Gradients:
     if len(set(map(id, tensors))) < len(tensors):
         tensors = list({id(tensor): tensor for tensor in tensors}.values())
     dtypes = {g.dtype for g in tensors}
-    sharded = any(hasattr(kind, "full_tensor") for kind in set(map(type, tensors)))
+    kinds = set(map(type, tensors))
+    sharded = kinds != {Tensor} and any(hasattr(kind, "full_tensor") for kind in kinds)
     plain = not sharded and _contiguous(tensors) and not any(d.is_complex for d in dtypes)
     gradients = Gradients(tensors, dtypes, all(g.is_cpu for g in tensors), plain, source, sharded)
     for dtype in dtypes - PRECISIONS.keys():

@@ -40,7 +40,7 @@ class Norm(NamedTuple):
 
     def divided(self, divisor: float) -> "Norm":
         """The norm of the entries divided by `divisor`."""
-        return self._replace(scale=self.scale / divisor)
+        return self if divisor == 1 else self._replace(scale=self.scale / divisor)
 
 
 def by_size(items: list[T], size: Callable[[T], int]) -> tuple[list[T], list[list[T]]]:
@@ -107,10 +107,17 @@ def measure(blocks: Blocks, order: float) -> Norm:
     with np.errstate(all="ignore"):
         if order == 2:
             square, entries = _sum_of_squares(blocks())
-            # below: squares that underflow could matter. above: they overflow. nan fails too
-            if 2.0**-100 * entries <= square < math.inf:
+            if is_in_range(square, entries):
                 return Norm(1.0, math.sqrt(square), entries)
         return _scaled(blocks, order)
+
+
+def is_in_range(square: float, entries: int) -> bool:
+    """Whether the sum of squares, taken in float32, is what it should be.
+
+    Below: squares that underflow could matter. Above: they overflow. NaN fails, too.
+    """
+    return 2.0**-100 * entries <= square < math.inf
 
 
 def _sum_of_squares(blocks: Iterable[list[Array]]) -> tuple[float, int]:

@@ -47,5 +47,7 @@ def fingerprint(window: list[Any]) -> int:
 
 def _whole(tensor: Tensor) -> Tensor:
     """A plain tensor, also of a DTensor that its ranks hold summands of."""
+    if type(tensor) is Tensor:
+        return tensor
     full: Tensor = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
     return full

@@ -21,6 +21,7 @@ from .records import Update
 __all__ = ["updates", "windows"]
 
 T = TypeVar("T")
+WITHOUT_AUTOCAST = nullcontext()
 
 
 def windows(iterable: Iterable[T], k: SupportsIndex) -> Iterator[list[T]]:
@@ -122,10 +123,11 @@ def updates(
         TypeError: `accumulation_steps` is not an integer, `max_norm` is not a number, `scheduler`
             needs a metric, or the model is a `FullyShardedDataParallel`.
         ValueError: `accumulation_steps` is less than 1, `max_norm` is negative or NaN, `tails`
-            is unknown, or a window has no supervised target on any rank. On all ranks alike:
-            their microbatches differ in number and `tails` is `"raise"`, or their loss scales
-            differ; tensor-parallel ranks have other microbatches; a parameter is outside of the
-            wrapper, or parts of the model are wrapped over other ranks than the rest.
+            is unknown, a window has no supervised target on any rank, or a loss sum is not one
+            number. On all ranks alike: their microbatches differ in number and `tails` is
+            `"raise"`, or their loss scales differ; tensor-parallel ranks have other microbatches; a
+            parameter is outside of the wrapper, or parts of the model are wrapped over other ranks
+            than the rest.
         FloatingPointError: A loss is not finite; or a gradient is not, and no scaler is
             there to skip the step; or skipped steps have brought the loss scale to 0.
         RuntimeError: No parameter of the optimizer received a gradient; or another rank failed,
@@ -177,7 +179,8 @@ def _updates(
     with Ranks(model, objective, scaler, tails) as ranks:
         # --8<-- [start:loop]
         for window in ranks.in_step(windows):  # targets counted, on all ranks
-            _forget_gradients(optimizer)
+            parameters = _parameters(optimizer)
+            _forget_gradients(parameters)
             loss_sums: list[Tensor] = []
             try:
                 for microbatch, divisor, last in window.contributions:
@@ -187,15 +190,16 @@ def _updates(
                         loss_sums.append(loss_sum.detach())
                         if last:
                             ranks.meet(loss_sums, window)  # or all raise: before the reduction
-                        loss = loss_sum / divisor  # the window's targets over the number of ranks
-                        scaled = loss if scaler is None else scaler.scale(loss)
-                        scaled.backward()
+                        # the divisor: the window's targets over the number of ranks
+                        derivative = _derivative(loss_sum, divisor)
+                        scaled = derivative if scaler is None else scaler.scale(derivative)
+                        loss_sum.backward(scaled)
                 mean_loss = ranks.total(loss_sums, window) / window.targets
 
                 if scaler is not None:
                     scaler.unscale_(optimizer)  # once, when the gradient is complete
                 policy: Nonfinite = "raise" if scaler is None else "leave"
-                complete = _with_gradients(optimizer, names)
+                complete = _with_gradients(parameters, names)
                 norm = clip_grad_norm_(complete, max_norm, nonfinite=policy).item()
                 scale = _live_scale(scaler, window.index)
                 rate = float(optimizer.param_groups[0]["lr"])
@@ -204,7 +208,7 @@ def _updates(
                 _abandon(error, window.index, len(loss_sums), optimizer, scaler)
                 raise
 
-            _forget_gradients(optimizer)  # after a skipped step they still hold infinity
+            _forget_gradients(parameters)  # after a skipped step they still hold infinity
             if accepted and scheduler is not None:
                 scheduler.step()
             # --8<-- [end:loop]
@@ -246,6 +250,19 @@ def _refuse_others(
         )
 
 
+def _derivative(loss_sum: Tensor, divisor: float) -> Tensor:
+    """That of the loss, `loss_sum / divisor`, by `loss_sum`: where the backward pass starts.
+
+    The gradients are those of `(loss_sum / divisor).backward()`, and two kernels are saved.
+    """
+    if loss_sum.numel() != 1:
+        raise ValueError(
+            f"objective must give a loss sum, which is one number, got a loss of shape "
+            f"{tuple(loss_sum.shape)}. Add up its entries, with .sum()."
+        )
+    return torch.full_like(loss_sum, 1 / divisor)
+
+
 def _coefficient(norm: float, max_norm: float) -> float:
     if not math.isfinite(norm):
         return math.nan
@@ -277,21 +294,23 @@ def _step(
     return scaler.get_scale() >= scale
 
 
-def _forget_gradients(optimizer: Optimizer) -> None:
+def _forget_gradients(parameters: list[Tensor]) -> None:
     """What `optimizer.zero_grad(set_to_none=True)` does, without its hooks: it is called twice."""
-    for parameter in _parameters(optimizer):
+    for parameter in parameters:
         parameter.grad = None
 
 
-def _with_gradients(optimizer: Optimizer, names: dict[int, str]) -> list[tuple[str, Tensor]]:
-    """The optimizer's parameters that have a gradient, with the model's names for them."""
-    parameters = [p for p in _parameters(optimizer) if p.grad is not None]
-    if not parameters:
+def _with_gradients(parameters: list[Tensor], names: dict[int, str]) -> list[tuple[str, Tensor]]:
+    """The parameters that have a gradient, with the model's names for them."""
+    complete = [
+        (names.get(id(p), "outside the model"), p) for p in parameters if p.grad is not None
+    ]
+    if not complete:
         raise RuntimeError(
             "no parameter of the optimizer received a gradient. Check requires_grad, and that the "
             "optimizer was given the parameters of this model."
         )
-    return [(names.get(id(p), "outside the model"), p) for p in parameters]
+    return complete
 
 
 def _parameters(optimizer: Optimizer) -> list[Tensor]:
@@ -300,7 +319,7 @@ def _parameters(optimizer: Optimizer) -> list[Tensor]:
 
 def _autocast(optimizer: Optimizer, dtype: torch.dtype | None) -> AbstractContextManager[Any]:
     if dtype is None:
-        return nullcontext()
+        return WITHOUT_AUTOCAST
     return torch.autocast(_parameters(optimizer)[0].device.type, dtype=dtype)
 
 
@@ -313,7 +332,7 @@ def _abandon(
 ) -> None:
     """Leave no trace of a window that failed before its step, and name it in the error."""
     error.add_note(f"in window {window} of updates(), {done} of its microbatches done")
-    _forget_gradients(optimizer)
+    _forget_gradients(_parameters(optimizer))
     if scaler is not None:
         with suppress(AssertionError):  # torch's, where no loss was scaled yet
             scaler.update(scaler.get_scale())  # forget that this optimizer was unscaled

@@ -219,6 +219,19 @@ def test_bound_may_be_a_tensor_or_a_numpy_number() -> None:
         torch.testing.assert_close(weight.grad, torch.tensor([0.6, 0.8]))
 
 
+@pytest.mark.parametrize("entries", [32_768, 32_769, 200_001, 262_144, 262_145])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_bound_is_met_however_many_entries_there_are(entries: int, dtype: torch.dtype) -> None:
+    torch.manual_seed(entries)
+    for gradient in (torch.full((entries,), 0.01, dtype=dtype), torch.randn(entries, dtype=dtype)):
+        parameters = oracle.parameters_with(*gradient.split(70_000))
+        gradstep.clip_grad_norm_(parameters, 1.0)
+        assert 1 - 1e-5 < torch.cat([p.grad for p in parameters]).double().norm() <= 1
+        before = [p.grad.clone() for p in parameters]
+        gradstep.clip_grad_norm_(parameters, 1.0)
+        assert all(torch.equal(p.grad, g) for p, g in zip(parameters, before, strict=True))
+
+
 # division and clipping in one write
 
 

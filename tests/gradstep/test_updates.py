@@ -243,6 +243,40 @@ FAILURES = {
 }
 
 
+def test_loss_that_is_no_sum_is_refused() -> None:
+    def each_row(model: Any, microbatch: Any) -> Tensor:
+        inputs, targets = microbatch
+        return functional.cross_entropy(model(inputs), targets, reduction="none")
+
+    objective = gradstep.Additive(each_row, lambda microbatch: len(microbatch[1]))
+    model = small_model()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    batches = batches_of([3, 3], torch.float32)
+    run = updates(model, batches, optimizer, accumulation_steps=2, objective=objective)
+    with pytest.raises(ValueError, match=r"loss of shape \(\d+,\)\. Add up .*\n.*window 0"):
+        next(run)
+
+
+def test_gradient_is_that_of_the_divided_loss_bit_for_bit() -> None:
+    model = small_model()
+    batches = batches_of([3, 5, 2], torch.float32)
+    count = sum(int((targets != -100).sum()) for _, targets in batches)
+    for inputs, targets in batches:
+        (functional.cross_entropy(model(inputs), targets, reduction="sum") / count).backward()
+    expected = [parameter.grad for parameter in model.parameters()]
+    model.zero_grad()
+    seen: list[Tensor | None] = []
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    optimizer.register_step_pre_hook(
+        lambda *_: seen.extend(parameter.grad for parameter in model.parameters())
+    )
+    [update] = updates(model, batches, optimizer, accumulation_steps=3, max_norm=INF)
+    assert update.targets == count
+    assert count & (count - 1)  # no power of two: the division rounds
+    assert all(map(torch.equal, seen, expected))
+    assert len(seen) == len(expected)
+
+
 @pytest.mark.parametrize("kind", FAILURES)
 def test_error_leaves_everything_as_before_its_window(kind: str) -> None:
     error, message = FAILURES[kind]

@@ -1,12 +1,13 @@
 """Measuring and clipping gradients on the CPU, where nothing is written below the bound."""
 
 import math
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
 from ._gradients import HALF, Gradients, at_most, coordinates, cpu_blocks, real_entries, writable
-from ._norms import Norm, is_in_range, measure, steps
+from ._norms import SMALL, Norm, is_in_range, measure, steps
 
 # up to these, all of them in one tensor and a few calls of torch are fastest: less code to fetch,
 # which a backward pass has driven out of the caches
@@ -30,14 +31,26 @@ def measure_on_cpu(gradients: Gradients, order: float, coordinatewise: bool = Fa
 
 
 def _square(tensors: list[Tensor], entries: int) -> float:
-    parts = [tensor.reshape(-1) for tensor in tensors]
     if entries <= WIDENED:
-        flat = torch.cat(parts).double()
+        flat = torch.cat([tensor.reshape(-1) for tensor in tensors]).double()
     else:
-        parts.append(parts[0].new_zeros(-entries % SHORT_ROW))
-        rows = torch.cat(parts).view(-1, SHORT_ROW)
-        flat = torch.linalg.vector_norm(rows, dim=1).double()
+        norms = [torch.linalg.vector_norm(rows, dim=1) for rows in _short_rows(tensors)]
+        flat = torch.cat(norms).double()
     return torch.dot(flat, flat).item()
+
+
+def _short_rows(tensors: list[Tensor]) -> Iterator[Tensor]:
+    """Large tensors as they are, and the others in one with zeros behind them."""
+    others = []
+    for tensor in tensors:
+        if tensor.numel() < SMALL or tensor.numel() % SHORT_ROW:
+            others.append(tensor.reshape(-1))
+        else:
+            yield tensor.reshape(-1, SHORT_ROW)
+    if others:
+        held = sum(map(Tensor.numel, others))
+        others.append(others[0].new_zeros(-held % SHORT_ROW))
+        yield torch.cat(others).view(-1, SHORT_ROW)
 
 
 def clip_norm_on_cpu(gradients: Gradients, norm: Norm, target: float, divisor: float) -> None:

@@ -63,7 +63,9 @@ def frame(slug: str, exercises: list[Exercise], title: str, statement: str) -> s
     place = slugs.index(slug)
     exercise, following = exercises[place], _next(exercises[place + 1 : place + 2])
     text = _path(exercise) + title + _facts(exercise) + statement
-    help_ = f'{"".join(_help(exercise))}<p class="exercise-next">{following}</p>'
+    help_ = (
+        f'{"".join(_help(exercise))}<p class="exercise-next" data-search-exclude>{following}</p>'
+    )
     return (
         f'<div class="exercise" data-slug="{slug}" data-slugs="{" ".join(slugs)}">\n'
         f'<div class="exercise-text">{text}</div>\n{_panel(exercise, following)}\n'
@@ -73,7 +75,7 @@ def frame(slug: str, exercises: list[Exercise], title: str, statement: str) -> s
 
 def _path(exercise: Exercise) -> str:
     return (
-        '<nav class="exercise-path" aria-label="Path"><a href="../">Roadmap</a>'
+        '<nav class="exercise-path" aria-label="Path" data-search-exclude><a href="../">Roadmap</a>'
         f'<span aria-hidden="true"> / </span><span>{escape(exercise.group)}</span></nav>'
     )
 
@@ -98,6 +100,7 @@ def _panel(exercise: Exercise, following: str) -> str:
     return PANEL.replace("AREA", area).replace("NEXT", following)
 
 
+# no section inside: the search plugin takes the end of any for that of what it leaves out
 PANEL = """\
 <section class="exercise-panel" aria-label="Your solution" data-search-exclude>
 <div class="exercise-bar">
@@ -116,11 +119,11 @@ PANEL = """\
 <noscript><p>Grading in the browser needs JavaScript. Without it, take
 <a href="starter.py">starter.py</a> and <a href="checks.py">checks.py</a>.</p></noscript>
 <div class="exercise-notices" role="status"></div>
-<section class="exercise-results" aria-label="Results">
+<div class="exercise-results" role="region" aria-label="Results">
 <p class="exercise-verdict" role="status"></p>
 <p class="exercise-finish" hidden><span class="exercise-count"></span> NEXT</p>
 <div class="exercise-details"></div>
-</section>
+</div>
 <dialog class="exercise-dialog" aria-labelledby="exercise-question">
 <form method="dialog">
 <p id="exercise-question">Reset the editor to the starter? You can undo it.</p>

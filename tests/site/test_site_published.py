@@ -1,5 +1,6 @@
 """The built files: checked against the page tests, and complete without other hosts."""
 
+import json
 import re
 import subprocess
 import sys
@@ -42,3 +43,12 @@ def test_every_formula_is_mathml_in_characters_of_our_font(site):
             text = unescape(re.sub(r"<[^>]+>", "", formula))
             assert {c for c in text if ord(c) not in font} == set(), (path, formula)
     assert count > 300
+
+
+def test_search_finds_what_pages_say_and_not_what_they_are_made_of(site):
+    texts = [
+        doc["text"] for doc in json.loads((site / "search/search_index.json").read_text())["docs"]
+    ]
+    assert any("One bad batch" in text for text in texts)
+    for made_of in ("Keep my code", "Next exercise:", "<math", r"\lVert"):
+        assert [text for text in texts if made_of in text] == [], made_of

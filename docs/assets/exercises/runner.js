@@ -3,7 +3,7 @@
 import { Python } from "./python.js";
 
 export const LIMIT_MS = 5000; // then the code is interrupted, and Python lives on
-export const GRACE_MS = 3000; // then the worker is ended, for it did not react
+export const GRACE_MS = 5000; // then the worker is ended, for it did not react
 const HEAP_MB = 512; // WebAssembly's memory never shrinks: a fresh worker begins small
 
 export class Runner {

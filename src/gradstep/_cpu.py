@@ -9,8 +9,8 @@ from torch import Tensor
 from ._gradients import HALF, Gradients, at_most, coordinates, cpu_blocks, real_entries, writable
 from ._norms import SMALL, Norm, is_in_range, measure, steps
 
-# up to these, all of them in one tensor and a few calls of torch are fastest: less code to fetch,
-# which a backward pass has driven out of the caches
+# up to these, a few calls of torch are fastest: less code to fetch, which a backward pass has
+# driven out of the caches
 FEW_TENSORS, FEW_ENTRIES = 64, 1 << 18
 WIDENED = 1 << 15  # up to these, float64 throughout
 SHORT_ROW = 128  # entries summed in float32 otherwise

@@ -21,7 +21,7 @@ PRECISIONS = {
     torch.complex64: torch.finfo(torch.float32),
     torch.complex128: torch.finfo(torch.float64),
 }
-EXPECTED = {Tensor, torch.nn.Parameter}
+EXPECTED = {Tensor, torch.nn.Parameter}  # so that the others alone are looked at
 HALF = (torch.float16, torch.bfloat16)  # precisions that NumPy lacks or is slow in
 
 
@@ -88,7 +88,7 @@ def gradients_of(parameters: Parameters) -> Gradients:
         )
     owners, kinds = source, set(map(type, source))
     if tuple in kinds:
-        owners = [_named(0, entry)[1] for entry in source]
+        owners = [_named(index, entry)[1] for index, entry in enumerate(source)]
         kinds = set(map(type, owners))
     _refuse_others("parameters", owners, kinds, "model.parameters()")
     # the one loop over all parameters: many small ones are a case that counts

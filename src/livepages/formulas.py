@@ -23,7 +23,7 @@ from py_mini_racer import JSEvalException, MiniRacer
 from pymdownx.arithmatex import RE_SMART_DOLLAR_INLINE  # type: ignore[import-untyped]
 
 from livepages.includes import Fault
-from livepages.pages import Page
+from livepages.pages import Page, blanked
 from livepages.site import Site
 
 TEMML = Path(__file__).parent / "vendor" / "temml" / "temml.min.js"
@@ -74,8 +74,7 @@ def faults(site: Site, page: Page) -> Iterator[Fault]:
 def _formulas(text: str) -> Iterator[tuple[int, str, bool]]:
     for match in DISPLAY.finditer(text):
         yield match.start(), match["tex"], True
-    rest = DISPLAY.sub(lambda match: re.sub(r"[^\n]", "x", match[0]), text)
-    for match in INLINE.finditer(rest):
+    for match in INLINE.finditer(DISPLAY.sub(blanked, text)):
         if match[3]:  # not a pair of backslashes in front of a dollar
             yield match.start(), match[3], False
 

@@ -21,6 +21,11 @@ HIDDEN = re.compile(r"<!--.*?-->|(?<!`)(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`
 WHOLE = "page"  # the name of the test that every page has besides its blocks
 
 
+def blanked(match: re.Match[str]) -> str:
+    """As many characters on as many lines, of which none means anything."""
+    return re.sub(r"[^\n]", "x", match[0])
+
+
 class PageError(Exception):
     """A page that cannot be tested as it stands, with everything that is wrong with it."""
 
@@ -102,7 +107,7 @@ class Page:
     def prose(self) -> str:
         """The text outside of code blocks, with an x for each character of code or a comment."""
         text = "".join(f"{line}\n" for line in self.outside)
-        return HIDDEN.sub(lambda match: re.sub(r"[^\n]", "x", match[0]), text)
+        return HIDDEN.sub(blanked, text)
 
     def places_at(self, position: int) -> tuple[Place, ...]:
         """Where a character of the prose stands."""

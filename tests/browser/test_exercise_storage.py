@@ -1,18 +1,10 @@
 """What a reader wrote is never lost: reloads, reset, damaged entries, two tabs, full storage."""
 
-import json
-
 import pytest
-from exercise import SLUG, STARTER, Exercise
+from exercise import SLUG, STARTER, Exercise, entry
 
 MINE = "# my own text\n"
 THEIRS = "# from the other tab\n"
-
-
-def entry(**fields):
-    return json.dumps(
-        {"version": 1, "code": None, "attempts": 0, "hints": 0, "solved": False} | fields
-    )
 
 
 def test_reload_keeps_the_code(exercise):
